@@ -1,0 +1,1 @@
+//! Blocks: 16384 bytes, padding, batches.

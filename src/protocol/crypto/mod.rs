@@ -1,0 +1,1 @@
+//! Cryptography of the protocol, by libraries.

@@ -1,0 +1,1 @@
+//! Transmissions: authorization, session, correlation and entity IDs, command.

@@ -1,0 +1,88 @@
+//! What the server keeps: the [`Store`] trait, its records and errors.
+//!
+//! Batch first: a block of 100 `SUB`s is one call of [`Store::queues`] and one of [`Store::first_messages`]; everything
+//! that changes something is an [`Op`], and a batch of them is one call of [`Store::apply`], committed before it answers.
+//! A store groups the batches of many connections into one commit.
+
+pub mod op;
+pub mod record;
+pub mod sqlite;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+pub use op::{Op, OpOutcome, Sent};
+pub use record::{
+    Day, DhSecret, Message, MessageContent, NewQueue, Notifier, Party, QueueRecord, QueueStatus, Timestamp,
+};
+
+use crate::protocol::QueueId;
+use crate::protocol::command::LinkData;
+
+/// Why a store could not do what it was asked. Nothing of the batch was done.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The disk or database failed (full, gone, damaged): the text is for the log and for `ERR STORE`, free of IDs and
+    /// keys.
+    #[error("store failed: {0}")]
+    Failed(String),
+    /// The bounded line of waiting batches is full and stayed full.
+    #[error("store is overloaded")]
+    Overloaded,
+    /// The store was closed.
+    #[error("store is closed")]
+    Closed,
+}
+
+/// A queue's first message with what is needed to deliver it.
+#[derive(Clone, Debug)]
+pub struct FirstMessage {
+    /// The message.
+    pub message: Message,
+    /// The secret that encrypts it to the recipient.
+    pub dh_secret: DhSecret,
+}
+
+/// How many of everything the store holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Queues.
+    pub queues: u64,
+    /// Messages, quota markers included.
+    pub messages: u64,
+}
+
+/// A store of queues and messages.
+///
+/// Every call may be dropped at any point by its caller: what it had handed over is then done wholly or not at all.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// The queues that `ids` name for `party`, in the order of `ids`; `None` for those that name none.
+    async fn queues(&self, party: Party, ids: &[QueueId]) -> Result<Vec<Option<QueueRecord>>, StoreError>;
+
+    /// The first message of each queue (by recipient ID), in the order of `ids`; `None` for empty or absent queues.
+    async fn first_messages(&self, ids: &[QueueId]) -> Result<Vec<Option<FirstMessage>>, StoreError>;
+
+    /// The number of messages in each queue (by recipient ID), quota markers included; 0 for absent queues.
+    async fn queue_sizes(&self, ids: &[QueueId]) -> Result<Vec<u64>, StoreError>;
+
+    /// The link data stored under each link ID.
+    async fn link_data(&self, link_ids: &[QueueId]) -> Result<Vec<Option<LinkData>>, StoreError>;
+
+    /// Does all of `ops` in their order in one transaction and answers after its commit, with one outcome an operation.
+    /// An operation that finds its conditions not met ([`OpOutcome`]) changes nothing and does not hinder the others.
+    async fn apply(&self, ops: Vec<Op>) -> Result<Vec<OpOutcome>, StoreError>;
+
+    /// Deletes up to `limit` messages that are older than `before`, oldest first. Answers how many; fewer than `limit`
+    /// means that there are no more.
+    async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<u32, StoreError>;
+
+    /// How many of everything.
+    async fn counts(&self) -> Result<Counts, StoreError>;
+
+    /// Finishes what was handed over, commits it and closes. Later calls answer [`StoreError::Closed`].
+    async fn close(&self) -> Result<(), StoreError>;
+}
+
+/// The body of a message to be stored: 0 to 16088 bytes.
+pub type Body = Bytes;
