@@ -3,3 +3,11 @@
 //! Knows sockets and `protocol`; never actors, never the store.
 
 pub mod block_io;
+pub mod block_stream;
+pub mod file_limit;
+pub mod identity;
+pub mod listener;
+pub mod tls;
+
+#[cfg(test)]
+pub(crate) mod testing;
