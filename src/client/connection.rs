@@ -107,7 +107,7 @@ impl Client {
         let mut batch = BatchWriter::new();
         let mut ids = Vec::with_capacity(requests.len());
         for request in requests {
-            let id = CorrelationId(Bytes::copy_from_slice(&random_array::<24>()));
+            let id = request.correlation_id.clone().unwrap_or_else(random_correlation_id);
             self.encode(request, &id, &mut batch)?;
             ids.push(id);
         }
@@ -325,6 +325,10 @@ impl Client {
         self.answers.insert(id, answer);
         Ok(())
     }
+}
+
+fn random_correlation_id() -> CorrelationId {
+    CorrelationId(Bytes::copy_from_slice(&random_array::<24>()))
 }
 
 async fn limit<T>(timeout: Duration, wait: impl Future<Output = Result<T, ClientError>>) -> Result<T, ClientError> {

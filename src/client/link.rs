@@ -8,17 +8,6 @@ use crate::protocol::crypto::PrivateAuthKey;
 use crate::protocol::ids::EntityId;
 use crate::protocol::response::Response;
 
-/// A link to be created with a queue.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NewLink {
-    /// The link's ID; for a queue in mode `M` the relay makes one if it is empty.
-    pub link_id: EntityId,
-    /// The sender's ID, in mode `C` only: it must be the one that follows from the correlation ID.
-    pub sender_id: EntityId,
-    /// The link's data.
-    pub data: LinkData,
-}
-
 /// Reads the data of a contact address (`LGET`): the sender's ID and the data.
 pub async fn read_link(client: &mut Client, link_id: &EntityId) -> Result<(EntityId, LinkData), ClientError> {
     linked(client.request(Request::new(link_id.clone(), Command::Lget)).await?)

@@ -16,7 +16,7 @@ mod sender;
 
 pub use connection::{Client, Event};
 pub use error::ClientError;
-pub use link::{NewLink, open_link, read_link};
+pub use link::{open_link, read_link};
 pub use queue::{NewQueue, Queue};
 pub use request::Request;
 pub use sender::Sender;

@@ -6,7 +6,7 @@ use super::connection::Client;
 use super::error::ClientError;
 use super::request::Request;
 use crate::protocol::command::{Command, MessageFlags};
-use crate::protocol::crypto::PrivateAuthKey;
+use crate::protocol::crypto::{CryptoError, PrivateAuthKey};
 use crate::protocol::ids::EntityId;
 use crate::protocol::response::Response;
 
@@ -32,7 +32,7 @@ impl Sender {
 
     /// A command of this sender.
     pub fn request(&self, command: Command) -> Request {
-        Request { entity_id: self.id.clone(), command, key: self.key.clone() }
+        Request { key: self.key.clone(), ..Request::new(self.id.clone(), command) }
     }
 
     /// `SEND` with these flags and body.
@@ -42,7 +42,7 @@ impl Sender {
 
     /// Secures the queue with the sender's key (`SKEY`, 9+).
     pub async fn secure(&self, client: &mut Client) -> Result<(), ClientError> {
-        let Some(key) = &self.key else { return Err(ClientError::Crypto(crate::protocol::crypto::CryptoError::Key)) };
+        let Some(key) = &self.key else { return Err(ClientError::Crypto(CryptoError::Key)) };
         let command = Command::Skey(key.public_key()?);
         expect_ok(client.request(self.request(command)).await?)
     }

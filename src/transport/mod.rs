@@ -4,9 +4,11 @@
 
 pub mod block_io;
 pub mod block_stream;
+pub mod client;
+mod dial;
 pub mod file_limit;
-pub mod identity;
 pub mod listener;
+pub mod server;
 pub mod tls;
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use openssl::pkey::{PKey, Private};
 use openssl::x509::extension::BasicConstraints;
 use openssl::x509::{X509, X509Builder, X509Name};
 
-use super::identity::Identity;
+use crate::protocol::certificate::Credentials;
+use crate::protocol::crypto::SigningKey;
 
 /// Seconds in a day.
 pub const DAY: i64 = 86_400;
@@ -105,17 +106,15 @@ impl Certified {
     }
 }
 
-/// The identity of a chain, leaf first.
-pub fn identity_of(chain: &[&Certified]) -> Identity {
-    let pem = |certified: &&Certified| certified.certificate.to_pem().unwrap();
-    let key = chain[0].key.private_key_to_pem_pkcs8().unwrap();
-    let authorities: Vec<u8> = chain[1..].iter().flat_map(pem).collect();
-    Identity::from_pem(&authorities, &pem(&chain[0]), &key).unwrap()
+/// The credentials of a chain, leaf first.
+pub fn credentials_of(chain: &[&Certified]) -> Credentials {
+    let key = SigningKey::from_der(&chain[0].key.private_key_to_pkcs8().unwrap()).unwrap();
+    Credentials::new(chain.iter().map(|certified| certified.der().into()).collect(), key).unwrap()
 }
 
-/// A new relay's identity: authority and server with keys of this kind.
-pub fn identity(kind: KeyKind) -> Identity {
+/// Credentials of a new relay: authority and server with keys of this kind.
+pub fn credentials(kind: KeyKind) -> Credentials {
     let ca = Template { kind, authority: Some(true), ..Template::new("SMP server CA", None) }.make();
     let server = Template { kind, ..Template::new("localhost", Some(&ca)) }.make();
-    identity_of(&[&server, &ca])
+    credentials_of(&[&server, &ca])
 }

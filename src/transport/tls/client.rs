@@ -17,7 +17,7 @@ use super::server::certified_key;
 use super::stream::{CountingSocket, TlsStream};
 use super::verify::RelayWithFingerprint;
 use super::{ALPN_SMP, TlsConnection};
-use crate::transport::identity::{Fingerprint, Identity};
+use crate::protocol::certificate::{Credentials, Fingerprint};
 
 /// Whom a client connects to, and how.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct TlsClientOptions {
     /// The groups to offer.
     pub groups: Groups,
     /// The client's own certificates, for services.
-    pub credentials: Option<Arc<Identity>>,
+    pub credentials: Option<Arc<Credentials>>,
 }
 
 impl TlsClientOptions {
@@ -46,15 +46,15 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// Fails if the credentials' key cannot sign.
+    /// Fails if the credentials' key cannot be used.
     pub fn new(options: &TlsClientOptions) -> Result<Self, rustls::Error> {
         let builder = ClientConfig::builder_with_provider(provider(options.groups))
             .with_protocol_versions(&[&TLS13])?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(RelayWithFingerprint(options.fingerprint)));
         let mut config = match &options.credentials {
-            Some(identity) => {
-                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified_key(identity)?)))
+            Some(credentials) => {
+                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified_key(credentials)?)))
             }
             None => builder.with_no_client_auth(),
         };

@@ -19,7 +19,7 @@ use super::signature::EdwardsKey;
 use super::stream::{CountingSocket, TlsStream};
 use super::verify::AnyClient;
 use super::{ALPN_SMP, TlsConnection};
-use crate::transport::identity::Identity;
+use crate::protocol::certificate::Credentials;
 
 /// How a server shakes hands.
 #[derive(Clone, Copy, Debug)]
@@ -47,9 +47,9 @@ pub struct TlsServer {
 }
 
 impl TlsServer {
-    /// Fails if the identity's key cannot sign.
-    pub fn new(identity: &Identity, options: TlsServerOptions) -> Result<Self, rustls::Error> {
-        let certificate = Arc::new(SingleCertAndKey::from(certified_key(identity)?));
+    /// Fails if the credentials' key cannot be used.
+    pub fn new(credentials: &Credentials, options: TlsServerOptions) -> Result<Self, rustls::Error> {
+        let certificate = Arc::new(SingleCertAndKey::from(certified_key(credentials)?));
         Ok(TlsServer {
             with_x448: config(provider(Groups::X448First), certificate.clone())?,
             without_x448: config(provider(Groups::X25519), certificate)?,
@@ -96,10 +96,10 @@ impl Drop for HandshakeCount<'_> {
     }
 }
 
-/// The chain and key of an identity as rustls takes them.
-pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, rustls::Error> {
-    let key = EdwardsKey::new(identity.key()).ok_or(rustls::Error::NoCertificatesPresented)?;
-    let chain = identity.chain().iter().map(|certificate| CertificateDer::from(certificate.to_vec())).collect();
+/// Credentials as rustls takes them.
+pub(super) fn certified_key(credentials: &Credentials) -> Result<CertifiedKey, rustls::Error> {
+    let key = EdwardsKey::new(credentials.key()).map_err(|error| rustls::Error::General(error.to_string()))?;
+    let chain = credentials.chain().iter().map(|certificate| CertificateDer::from(certificate.to_vec())).collect();
     Ok(CertifiedKey::new(chain, Arc::new(key)))
 }
 

@@ -1,42 +1,41 @@
-//! Ed25519 and Ed448 in TLS, by OpenSSL: rustls' providers have no Ed448.
+//! Ed25519 and Ed448 in TLS: rustls' providers have no Ed448.
 
 use std::fmt;
 use std::sync::Arc;
 
-use openssl::error::ErrorStack;
-use openssl::pkey::{HasPublic, Id, PKey, PKeyRef, Private};
-use openssl::sign;
-use openssl::x509::X509;
 use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer};
 use rustls::sign::{Signer, SigningKey};
 use rustls::{CertificateError, Error, OtherError, SignatureAlgorithm, SignatureScheme};
 
+use crate::protocol::certificate::certificate_key;
+use crate::protocol::crypto::{self, CryptoError, verify_signature};
+use crate::protocol::keys::PublicAuthKey;
+
 /// Schemes that are offered and accepted, in the order of the reference.
 pub(super) const SCHEMES: [SignatureScheme; 2] = [SignatureScheme::ED448, SignatureScheme::ED25519];
 
-/// The scheme of a key of this type.
-fn scheme_of<T: HasPublic>(key: &PKeyRef<T>) -> Option<SignatureScheme> {
-    match key.id() {
-        Id::ED25519 => Some(SignatureScheme::ED25519),
-        Id::ED448 => Some(SignatureScheme::ED448),
-        _ => None,
+/// The scheme of signatures by a key of this kind.
+fn scheme_of(key: &PublicAuthKey) -> Option<SignatureScheme> {
+    match key {
+        PublicAuthKey::Ed25519(_) => Some(SignatureScheme::ED25519),
+        PublicAuthKey::Ed448(_) => Some(SignatureScheme::ED448),
+        PublicAuthKey::X25519(_) => None,
     }
 }
 
 /// A private key that signs handshakes.
 #[derive(Clone)]
 pub(super) struct EdwardsKey {
-    key: Arc<PKey<Private>>,
+    key: crypto::SigningKey,
     scheme: SignatureScheme,
     public: Vec<u8>,
 }
 
 impl EdwardsKey {
-    /// `None` when the key is neither Ed25519 nor Ed448.
-    pub(super) fn new(key: &PKey<Private>) -> Option<Self> {
-        let scheme = scheme_of(key)?;
-        let public = key.public_key_to_der().ok()?;
-        Some(EdwardsKey { key: Arc::new(key.clone()), scheme, public })
+    pub(super) fn new(key: &crypto::SigningKey) -> Result<Self, CryptoError> {
+        let public = key.public_key()?;
+        let scheme = scheme_of(&public).ok_or(CryptoError::Key)?;
+        Ok(EdwardsKey { key: key.clone(), scheme, public: public.to_der() })
     }
 }
 
@@ -66,9 +65,7 @@ impl SigningKey for EdwardsKey {
 
 impl Signer for EdwardsKey {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
-        sign::Signer::new_without_digest(&self.key)
-            .and_then(|mut signer| signer.sign_oneshot_to_vec(message))
-            .map_err(|error| Error::Other(OtherError(Arc::new(error))))
+        self.key.sign(message).map_err(|error| Error::Other(OtherError(Arc::new(error))))
     }
 
     fn scheme(&self) -> SignatureScheme {
@@ -83,13 +80,7 @@ pub(super) fn verify(
     scheme: SignatureScheme,
     signature: &[u8],
 ) -> Result<(), Error> {
-    let key = X509::from_der(certificate)
-        .and_then(|certificate| certificate.public_key())
-        .map_err(|_| CertificateError::BadEncoding)?;
-    let valid = scheme_of(&key) == Some(scheme) && is_valid(&key, message, signature).unwrap_or(false);
+    let key = certificate_key(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let valid = scheme_of(&key) == Some(scheme) && verify_signature(&key, message, signature);
     if valid { Ok(()) } else { Err(CertificateError::BadSignature.into()) }
-}
-
-fn is_valid<T: HasPublic>(key: &PKeyRef<T>, message: &[u8], signature: &[u8]) -> Result<bool, ErrorStack> {
-    sign::Verifier::new_without_digest(key)?.verify_oneshot(signature, message)
 }

@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::transport::identity::Identity;
-use crate::transport::testing::{KeyKind, Template, identity, identity_of};
+use crate::protocol::certificate::Credentials;
+use crate::transport::testing::{KeyKind, Template, credentials, credentials_of};
 
 async fn sockets() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -27,18 +27,18 @@ async fn shake(
     tokio::join!(server.accept(server_socket), client.connect(client_socket))
 }
 
-fn server(identity: &Identity) -> TlsServer {
+fn server(identity: &Credentials) -> TlsServer {
     TlsServer::new(identity, TlsServerOptions::default()).unwrap()
 }
 
-fn existing_client(identity: &Identity) -> TlsClientOptions {
+fn existing_client(identity: &Credentials) -> TlsClientOptions {
     TlsClientOptions { groups: Groups::X448First, ..TlsClientOptions::new(identity.fingerprint()) }
 }
 
 #[tokio::test]
 async fn both_ends_see_the_same_session_identifier_with_ed25519_and_ed448() {
     for kind in [KeyKind::Ed25519, KeyKind::Ed448] {
-        let identity = identity(kind);
+        let identity = credentials(kind);
         let (at_server, at_client) = shake(&server(&identity), &TlsClientOptions::new(identity.fingerprint())).await;
         let (at_server, at_client) = (at_server.unwrap(), at_client.unwrap());
         assert_eq!(at_server.session_id, at_client.session_id);
@@ -51,7 +51,7 @@ async fn both_ends_see_the_same_session_identifier_with_ed25519_and_ed448() {
 
 #[tokio::test]
 async fn concurrent_handshakes_on_one_thread_do_not_mix_their_identifiers() {
-    let identity = identity(KeyKind::Ed25519);
+    let identity = credentials(KeyKind::Ed25519);
     let server = server(&identity);
     let options = TlsClientOptions::new(identity.fingerprint());
     let connections = join_all((0..100).map(|_| shake(&server, &options))).await;
@@ -66,7 +66,7 @@ async fn concurrent_handshakes_on_one_thread_do_not_mix_their_identifiers() {
 
 #[tokio::test]
 async fn a_client_with_an_x448_share_needs_no_retry() {
-    let identity = identity(KeyKind::Ed25519);
+    let identity = credentials(KeyKind::Ed25519);
     let (at_server, at_client) = shake(&server(&identity), &existing_client(&identity)).await;
     let (at_server, at_client) = (at_server.unwrap(), at_client.unwrap());
     assert!(!at_server.retried && !at_client.retried);
@@ -77,7 +77,7 @@ async fn a_client_with_an_x448_share_needs_no_retry() {
 
 #[tokio::test]
 async fn with_x448_off_such_a_client_is_asked_again_and_succeeds() {
-    let identity = identity(KeyKind::Ed25519);
+    let identity = credentials(KeyKind::Ed25519);
     let options = TlsServerOptions { x448: false, ..TlsServerOptions::default() };
     let server = TlsServer::new(&identity, options).unwrap();
     let (at_server, at_client) = shake(&server, &existing_client(&identity)).await;
@@ -88,7 +88,7 @@ async fn with_x448_off_such_a_client_is_asked_again_and_succeeds() {
 
 #[tokio::test]
 async fn x448_is_refused_only_while_handshakes_queue_up() {
-    let identity = identity(KeyKind::Ed25519);
+    let identity = credentials(KeyKind::Ed25519);
     let options = TlsServerOptions { x448: true, x448_handshakes: 1 };
     let server = TlsServer::new(&identity, options).unwrap();
     let (silent_client, silent) = sockets().await;
@@ -107,7 +107,7 @@ async fn x448_is_refused_only_while_handshakes_queue_up() {
 
 #[tokio::test]
 async fn without_alpn_the_handshake_succeeds_and_says_so() {
-    let identity = identity(KeyKind::Ed25519);
+    let identity = credentials(KeyKind::Ed25519);
     let options = TlsClientOptions { alpn: None, ..TlsClientOptions::new(identity.fingerprint()) };
     let (at_server, at_client) = shake(&server(&identity), &options).await;
     assert!(!at_server.unwrap().alpn && !at_client.unwrap().alpn);
@@ -115,7 +115,7 @@ async fn without_alpn_the_handshake_succeeds_and_says_so() {
 
 #[tokio::test]
 async fn an_unknown_alpn_is_answered_with_an_alert() {
-    let identity = identity(KeyKind::Ed25519);
+    let identity = credentials(KeyKind::Ed25519);
     let options = TlsClientOptions { alpn: Some(b"h2".to_vec()), ..TlsClientOptions::new(identity.fingerprint()) };
     let (at_server, at_client) = shake(&server(&identity), &options).await;
     assert!(at_server.is_err());
@@ -124,7 +124,7 @@ async fn an_unknown_alpn_is_answered_with_an_alert() {
 
 #[tokio::test]
 async fn a_relay_with_another_fingerprint_is_refused() {
-    let (identity, other) = (identity(KeyKind::Ed25519), identity(KeyKind::Ed25519));
+    let (identity, other) = (credentials(KeyKind::Ed25519), credentials(KeyKind::Ed25519));
     let (at_server, at_client) = shake(&server(&identity), &TlsClientOptions::new(other.fingerprint())).await;
     assert!(at_client.unwrap_err().to_string().contains("UnknownIssuer"));
     assert!(at_server.is_err());
@@ -132,9 +132,9 @@ async fn a_relay_with_another_fingerprint_is_refused() {
 
 #[tokio::test]
 async fn a_clients_chain_reaches_the_server() {
-    let identity = identity(KeyKind::Ed25519);
+    let identity = credentials(KeyKind::Ed25519);
     for kind in [KeyKind::Ed25519, KeyKind::Ed448] {
-        let service = Arc::new(super::tests::identity(kind));
+        let service = Arc::new(credentials(kind));
         let options =
             TlsClientOptions { credentials: Some(service.clone()), ..TlsClientOptions::new(identity.fingerprint()) };
         let (at_server, at_client) = shake(&server(&identity), &options).await;
@@ -145,12 +145,12 @@ async fn a_clients_chain_reaches_the_server() {
 
 #[tokio::test]
 async fn a_clients_chain_that_does_not_hold_is_refused() {
-    let relay = identity(KeyKind::Ed25519);
+    let relay = credentials(KeyKind::Ed25519);
     let ca = Template::new("CA", None).make();
     let stranger = Template::new("CA", None).make();
     let leaf = Template::new("service", Some(&stranger)).make();
     let options = TlsClientOptions {
-        credentials: Some(Arc::new(identity_of(&[&leaf, &ca]))),
+        credentials: Some(Arc::new(credentials_of(&[&leaf, &ca]))),
         ..TlsClientOptions::new(relay.fingerprint())
     };
     let (at_server, _) = shake(&server(&relay), &options).await;
@@ -159,7 +159,7 @@ async fn a_clients_chain_that_does_not_hold_is_refused() {
 
 #[tokio::test]
 async fn what_is_not_tls_fails_at_once() {
-    let server = server(&identity(KeyKind::Ed25519));
+    let server = server(&credentials(KeyKind::Ed25519));
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 0x03, 0x01, 0xff, 0xff], &[0; 5], &[0xff; 100]] {
         let (mut client, accepted) = sockets().await;
         client.write_all(bytes).await.unwrap();

@@ -4,10 +4,9 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme};
-use subtle::ConstantTimeEq;
 
 use super::{chain, signature};
-use crate::transport::identity::{Fingerprint, identity_certificate};
+use crate::protocol::certificate::{ChainParts, Fingerprint};
 
 /// A server's view of clients: a certificate is asked for, without naming authorities, and need not be there.
 #[derive(Debug)]
@@ -66,9 +65,8 @@ impl RelayWithFingerprint {
             return Err(CertificateError::UnknownIssuer.into());
         }
         let chain: Vec<&[u8]> = std::iter::once(leaf).chain(others).map(|certificate| certificate.as_ref()).collect();
-        let identity = identity_certificate(&chain).ok_or(CertificateError::ApplicationVerificationFailure)?;
-        let same = Fingerprint::of(identity).0.ct_eq(&self.0.0);
-        if same.into() { Ok(()) } else { Err(CertificateError::UnknownIssuer.into()) }
+        let parts = ChainParts::of(&chain).map_err(|_| CertificateError::ApplicationVerificationFailure)?;
+        if Fingerprint::of(parts.identity) == self.0 { Ok(()) } else { Err(CertificateError::UnknownIssuer.into()) }
     }
 }
 
