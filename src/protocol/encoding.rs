@@ -167,6 +167,11 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.short_slice()?).map_err(|_| DecodeError)
     }
 
+    /// Text after a one-byte length, one byte a character (ISO 8859-1), as the reference sends diagnostics and ports.
+    pub fn short_latin1(&mut self) -> Result<String, DecodeError> {
+        Ok(self.short_slice()?.iter().copied().map(char::from).collect())
+    }
+
     /// Bytes after a two-byte length, borrowed.
     pub fn large_slice(&mut self) -> Result<&'a [u8], DecodeError> {
         let length = self.u16()?;
@@ -263,6 +268,12 @@ pub fn put_short_text(out: &mut Vec<u8>, text: &str) {
     let longest = text.len().min(usize::from(u8::MAX));
     let end = (0..=longest).rev().find(|&end| text.is_char_boundary(end)).unwrap_or_default();
     put_short(out, &text.as_bytes()[..end]);
+}
+
+/// Text after a one-byte length, one byte a character: `?` for what has no such byte, cut at 255 characters.
+pub fn put_short_latin1(out: &mut Vec<u8>, text: &str) {
+    let bytes: Vec<u8> = text.chars().take(usize::from(u8::MAX)).map(|c| u8::try_from(c).unwrap_or(b'?')).collect();
+    put_short(out, &bytes);
 }
 
 /// Bytes after a two-byte length. More than 65535 bytes do not fit: they are cut; nothing that large fits a block.

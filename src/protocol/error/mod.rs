@@ -1,4 +1,10 @@
 //! Errors as the protocol sends them. Spec: "Error responses".
+//!
+//! Texts in errors are diagnostics for the other side's operator: they must never carry secrets, IDs or addresses.
+
+mod codec;
+
+use serde::Deserialize;
 
 /// `ERR`: why a command was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -138,8 +144,16 @@ pub enum HandshakeError {
 pub struct BlockingInfo {
     /// The reason.
     pub reason: BlockingReason,
-    /// A notice to the client (18+), JSON kept as text.
-    pub notice: Option<String>,
+    /// A notice to the client (18+).
+    pub notice: Option<ClientNotice>,
+}
+
+/// What a client is told about a blocking, sent as JSON.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+pub struct ClientNotice {
+    /// For how many seconds the notice holds; for ever when absent.
+    #[serde(default)]
+    pub ttl: Option<i64>,
 }
 
 /// The reason of a blocking.

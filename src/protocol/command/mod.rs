@@ -1,14 +1,24 @@
 //! Commands: what a client asks. Spec: "SMP commands".
+//!
+//! Fields of variable length are slices of the block that the command came in. `Debug` shows the command's name only:
+//! never a body, key, password or ID.
+
+mod codec;
+mod rules;
+
+use std::fmt;
 
 use bytes::Bytes;
 
-use super::address::ServerAddress;
-use super::ids::{EntityId, QueueId};
+pub use rules::Party;
+
+use super::address::{NameDomain, ServerAddress};
+use super::ids::EntityId;
 use super::keys::{PublicAuthKey, PublicDhKey};
 use super::version::Version;
 
 /// A client's command.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Command {
     /// Create a queue.
     New(Box<NewQueueRequest>),
@@ -59,7 +69,13 @@ pub enum Command {
     /// Forwarded transmission from a proxy, encrypted.
     Rfwd(Bytes),
     /// Resolve a name.
-    Rslv(super::address::NameDomain),
+    Rslv(NameDomain),
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(..)", self.name())
+    }
 }
 
 /// Count and XOR hash of a service's queue IDs.
@@ -76,7 +92,7 @@ pub struct ServiceQueues {
 pub struct IdsHash(pub [u8; 16]);
 
 /// `NEW`: what the recipient asks for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct NewQueueRequest {
     /// Key that will authorize the recipient's commands.
     pub recipient_key: PublicAuthKey,
@@ -90,6 +106,16 @@ pub struct NewQueueRequest {
     pub queue: Option<QueueRequest>,
     /// Notifier credentials (17+).
     pub notifier: Option<NewNotifier>,
+}
+
+impl fmt::Debug for NewQueueRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewQueueRequest")
+            .field("subscribe", &self.subscribe)
+            .field("queue", &self.queue)
+            .field("notifier", &self.notifier.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 /// The mode of a new queue, with its link's data when it has a link.
@@ -121,12 +147,18 @@ impl QueueRequest {
 }
 
 /// The two encrypted parts of a link's data.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LinkData {
     /// Never changes.
     pub fixed: Bytes,
     /// May be replaced by the owner.
     pub user: Bytes,
+}
+
+impl fmt::Debug for LinkData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LinkData({} + {} bytes)", self.fixed.len(), self.user.len())
+    }
 }
 
 /// Notifier key and the recipient's half of the notification secret.
@@ -143,10 +175,4 @@ pub struct NewNotifier {
 pub struct MessageFlags {
     /// The recipient's notifier is to be told.
     pub notification: bool,
-}
-
-impl From<QueueId> for bytes::Bytes {
-    fn from(id: QueueId) -> Self {
-        Bytes::copy_from_slice(&id.0)
-    }
 }
