@@ -1,5 +1,7 @@
 //! Protocol versions and their negotiation.
 
+use super::encoding::{Decode, DecodeError, Encode, Reader, put_u16};
+
 /// A version of SMP.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Version(pub u16);
@@ -69,5 +71,30 @@ impl VersionRange {
     /// What both ranges have, or `None` if they do not meet.
     pub fn intersect(self, other: VersionRange) -> Option<VersionRange> {
         VersionRange::new(self.min.max(other.min), self.max.min(other.max))
+    }
+}
+
+impl Encode for Version {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_u16(out, self.0);
+    }
+}
+
+impl Decode for Version {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.u16().map(Version)
+    }
+}
+
+impl Encode for VersionRange {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.min.encode(out);
+        self.max.encode(out);
+    }
+}
+
+impl Decode for VersionRange {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        VersionRange::new(reader.get()?, reader.get()?).ok_or(DecodeError)
     }
 }
