@@ -44,4 +44,4 @@ fuzz: ## Run each fuzz target on its corpus and a bounded number of inputs (RUNS
 	scripts/fuzz
 
 corpus: ## Make the corpus of the fuzz targets from the test vectors
-	python3 scripts/fuzz-corpus
+	$(SMP_TEST_PYTHON) scripts/fuzz-corpus

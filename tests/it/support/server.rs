@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -239,9 +239,13 @@ fn first_address(output: &Receiver<String>) -> Result<SocketAddr, Vec<String>> {
     }
 }
 
-/// The address in a line that says where the server listens.
+/// The address to connect to, from a line that says where the server listens. Who listens everywhere does so on the same
+/// port of both families.
 fn listening(line: &str) -> Option<SocketAddr> {
-    line.split_once(LISTENING).and_then(|(_, rest)| rest.split([' ', ',']).next()?.parse().ok())
+    let (_, rest) = line.split_once(LISTENING)?;
+    let address: SocketAddr = rest.split([' ', ',']).next()?.parse().ok()?;
+    let everywhere = address.ip().is_unspecified();
+    Some(if everywhere { (Ipv4Addr::LOCALHOST, address.port()).into() } else { address })
 }
 
 #[test]
@@ -257,5 +261,6 @@ fn a_key_is_set_where_it_stands() {
 fn the_address_is_found_in_a_line_of_the_log() {
     assert_eq!(listening("INFO Listening on 127.0.0.1:4711"), "127.0.0.1:4711".parse().ok());
     assert_eq!(listening("2026 INFO: Listening on [::1]:5223 (TLS)"), "[::1]:5223".parse().ok());
+    assert_eq!(listening("Listening on [::]:5223"), "127.0.0.1:5223".parse().ok());
     assert_eq!(listening("INFO Stopping"), None);
 }
