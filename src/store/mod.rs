@@ -4,6 +4,10 @@
 //! that changes something is an [`Op`], and a batch of them is one call of [`Store::apply`], committed before it answers.
 //! A store groups the batches of many connections into one commit.
 
+#[cfg(test)]
+#[macro_use]
+pub mod conformance;
+pub mod metrics;
 pub mod op;
 pub mod record;
 pub mod sqlite;
@@ -11,6 +15,7 @@ pub mod sqlite;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use metrics::{LineMetrics, StoreMetrics};
 pub use op::{Op, OpOutcome, Sent};
 pub use record::{
     Day, DhSecret, Message, MessageContent, NewQueue, Notifier, Party, QueueRecord, QueueStatus, Timestamp,
@@ -73,15 +78,25 @@ pub trait Store: Send + Sync + 'static {
     /// An operation that finds its conditions not met ([`OpOutcome`]) changes nothing and does not hinder the others.
     async fn apply(&self, ops: Vec<Op>) -> Result<Vec<OpOutcome>, StoreError>;
 
-    /// Deletes up to `limit` messages that are older than `before`, oldest first. Answers how many; fewer than `limit`
-    /// means that there are no more.
+    /// Deletes up to `limit` messages that were sent before `before` (in whole seconds), oldest first. Answers how many;
+    /// fewer than `limit` means that there are no more. All are one transaction, and what is written meanwhile waits: some
+    /// hundred are a good `limit`.
+    ///
+    /// Quota markers do not expire: they tell the recipient that messages were refused, and the sender may send again once
+    /// the recipient has acknowledged them.
     async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<u32, StoreError>;
 
-    /// How many of everything.
+    /// How many of everything. Counts rows, so it is for statistics, not for every command.
     async fn counts(&self) -> Result<Counts, StoreError>;
 
-    /// Finishes what was handed over, commits it and closes. Later calls answer [`StoreError::Closed`].
+    /// Finishes what was handed over, commits it and closes. Later calls answer [`StoreError::Closed`], as do calls that
+    /// still wait for a place in the line.
     async fn close(&self) -> Result<(), StoreError>;
+
+    /// The counters of its load; all zero for a store that has none.
+    fn metrics(&self) -> StoreMetrics {
+        StoreMetrics::default()
+    }
 }
 
 /// The body of a message to be stored: 0 to 16088 bytes.
