@@ -10,6 +10,7 @@ pub mod command;
 pub mod crypto;
 pub mod encoding;
 pub mod error;
+pub mod forward;
 pub mod handshake;
 pub mod ids;
 pub mod keys;

@@ -12,6 +12,21 @@ use crate::protocol::encoding::{
 use crate::protocol::error::{CommandError, ErrorType};
 use crate::protocol::version::Version;
 
+impl Encode for MessageFlags {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_bool(out, self.notification);
+    }
+}
+
+/// Flags up to the next space, of which only the first is known.
+impl Decode for MessageFlags {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let notification = reader.bool()?;
+        reader.word();
+        Ok(MessageFlags { notification })
+    }
+}
+
 impl Command {
     /// Reads a command: `CMD UNKNOWN` for a name that is none, `CMD SYNTAX` for parameters that do not fit the version.
     ///
@@ -60,7 +75,7 @@ impl Command {
             }
             Command::Ack(id) => put_short(out, id),
             Command::Send(flags, body) => {
-                put_bool(out, flags.notification);
+                flags.encode(out);
                 out.push(b' ');
                 out.extend_from_slice(body);
             }
@@ -123,10 +138,9 @@ fn spaced<'a, T>(
     read(reader)
 }
 
-/// Flags up to the next space, of which only the first is known; all that follows is the body.
+/// Flags, space, and all that follows is the body.
 fn send(reader: &mut Reader<'_>) -> Result<Command, DecodeError> {
-    let flags = MessageFlags { notification: reader.bool()? };
-    reader.word();
+    let flags = reader.get()?;
     reader.space()?;
     Ok(Command::Send(flags, reader.tail()))
 }
