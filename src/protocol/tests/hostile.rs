@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::strategies::{any_version, bytes, command, response};
 use super::{commands, responses};
 use crate::protocol::address::{NameDomain, ServerAddress, ServerAddressWithPassword};
-use crate::protocol::block::{split_batch, unpad};
+use crate::protocol::block::split_batch;
 use crate::protocol::command::Command;
 use crate::protocol::encoding::Decode;
 use crate::protocol::ids::SessionId;
@@ -36,7 +36,6 @@ proptest! {
         let _ = Response::decode(version, &input);
         let _ = ServerAddress::decode_all(&input);
         let _ = NameDomain::decode_all(&input);
-        let _ = unpad(&input);
         prop_assert!(split_batch(&input).is_err() || !input.is_empty());
         prop_assert!(!decode_commands(&params, &input).is_empty());
         prop_assert!(!decode_responses(&params, &input).is_empty());

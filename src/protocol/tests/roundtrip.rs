@@ -4,13 +4,12 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::strategies::{
-    any_version, authorization, bytes, command, correlation_id, entity_id, error_type, network_error, response,
-    server_address,
+    any_version, authorization, command, correlation_id, entity_id, error_type, network_error, response, server_address,
 };
 use super::transmissions::check_payloads;
 use super::{commands, responses};
 use crate::protocol::address::ServerAddress;
-use crate::protocol::block::{BLOCK_SIZE, BatchWriter, MAX_PAYLOAD, pad, unpad};
+use crate::protocol::block::{BatchWriter, MAX_PAYLOAD};
 use crate::protocol::command::Command;
 use crate::protocol::encoding::{Decode, Encode};
 use crate::protocol::error::{ErrorType, NetworkError};
@@ -140,14 +139,6 @@ proptest! {
             prop_assert!(before || result.is_err() || transmission.len() > room || batch.room() < room);
         }
         check_payloads(&batch.finish(), &transmissions);
-    }
-
-    #[test]
-    fn padding_is_taken_off(content in bytes(2000)) {
-        let mut padded = Vec::new();
-        pad(&content, BLOCK_SIZE, &mut padded)?;
-        prop_assert_eq!(padded.len(), BLOCK_SIZE);
-        prop_assert_eq!(unpad(&Bytes::from(padded)), Ok(content));
     }
 }
 
