@@ -28,11 +28,6 @@ pub fn pad(content: &[u8], length: usize, out: &mut Vec<u8>) -> Result<(), TooLa
     pad_with(out, length, |out| out.extend_from_slice(content)).map_err(|_| TooLarge)
 }
 
-/// The content of padded bytes, sharing their memory. What the padding is made of does not matter.
-pub fn unpad(padded: &Bytes) -> Result<Bytes, DecodeError> {
-    Reader::new(padded).large()
-}
-
 /// Splits a payload into transmissions, sharing its memory. A wrong count or length or a byte too many costs the whole
 /// payload; there is at least one transmission.
 pub fn split_batch(payload: &Bytes) -> Result<Vec<Bytes>, DecodeError> {

@@ -19,5 +19,8 @@ pub mod response;
 pub mod transmission;
 pub mod version;
 
+#[cfg(test)]
+mod tests;
+
 pub use ids::{CorrelationId, EntityId, MessageId, QueueId, ServiceId, SessionId};
 pub use version::{Version, VersionRange};

@@ -42,6 +42,8 @@ impl Command {
     /// Appends the command in the form of `version`. What that version can not carry is left out.
     pub fn encode(&self, version: Version, out: &mut Vec<u8>) {
         out.extend_from_slice(self.name().as_bytes());
+        let end_of_name = out.len();
+        out.push(b' ');
         match self {
             Command::Sub
             | Command::Ldel
@@ -52,15 +54,8 @@ impl Command {
             | Command::Que
             | Command::Ping
             | Command::Lget
-            | Command::Nsub => return,
-            Command::Subs(_) | Command::Nsubs(_) if version < Version::SERVICE_HASHES => return,
-            _ => out.push(b' '),
-        }
-        self.encode_parameters(version, out);
-    }
-
-    fn encode_parameters(&self, version: Version, out: &mut Vec<u8>) {
-        match self {
+            | Command::Nsub => out.truncate(end_of_name),
+            Command::Subs(_) | Command::Nsubs(_) if version < Version::SERVICE_HASHES => out.truncate(end_of_name),
             Command::New(request) => request.encode(version, out),
             Command::Subs(queues) | Command::Nsubs(queues) => queues.encode(out),
             Command::Key(key) | Command::Skey(key) | Command::Lkey(key) => key.encode(out),
@@ -90,7 +85,6 @@ impl Command {
             }
             Command::Rfwd(transmission) => out.extend_from_slice(transmission),
             Command::Rslv(name) => out.extend_from_slice(name.as_str().as_bytes()),
-            _ => {}
         }
     }
 }
