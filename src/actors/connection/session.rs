@@ -4,7 +4,6 @@ use crate::protocol::crypto::SecretDhKey;
 use crate::protocol::transmission::TransmissionParams;
 
 /// A connection's session.
-#[derive(Debug)]
 pub struct Session {
     /// How transmissions are read and written: version, session ID.
     pub params: TransmissionParams,
