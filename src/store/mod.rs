@@ -4,6 +4,10 @@
 //! that changes something is an [`Op`], and a batch of them is one call of [`Store::apply`], committed before it answers.
 //! A store groups the batches of many connections into one commit.
 
+#[cfg(test)]
+#[macro_use]
+pub mod conformance;
+pub mod metrics;
 pub mod op;
 pub mod record;
 pub mod sqlite;
@@ -11,12 +15,13 @@ pub mod sqlite;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use metrics::{LineMetrics, StoreMetrics};
 pub use op::{Op, OpOutcome, Sent};
 pub use record::{
     Day, DhSecret, Message, MessageContent, NewQueue, Notifier, Party, QueueRecord, QueueStatus, Timestamp,
 };
 
-use crate::protocol::QueueId;
+use crate::protocol::{MessageId, QueueId};
 use crate::protocol::command::LinkData;
 
 /// Why a store could not do what it was asked. Nothing of the batch was done.
@@ -43,6 +48,37 @@ pub struct FirstMessage {
     pub dh_secret: DhSecret,
 }
 
+/// What stands first in a queue.
+#[derive(Clone, Debug)]
+pub enum Peeked {
+    /// Nothing: the queue is empty or absent.
+    Empty,
+    /// A message, not read because the limit was reached.
+    Waiting,
+    /// This message.
+    Message(Box<FirstMessage>),
+}
+
+/// How full a queue is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueueState {
+    /// Messages, quota markers included.
+    pub size: u64,
+    /// The first of them.
+    pub first: Option<MessageSummary>,
+}
+
+/// A message without its body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessageSummary {
+    /// Its ID.
+    pub id: MessageId,
+    /// When it was sent.
+    pub timestamp: Timestamp,
+    /// Whether it is a quota marker.
+    pub quota: bool,
+}
+
 /// How many of everything the store holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -60,11 +96,13 @@ pub trait Store: Send + Sync + 'static {
     /// The queues that `ids` name for `party`, in the order of `ids`; `None` for those that name none.
     async fn queues(&self, party: Party, ids: &[QueueId]) -> Result<Vec<Option<QueueRecord>>, StoreError>;
 
-    /// The first message of each queue (by recipient ID), in the order of `ids`; `None` for empty or absent queues.
-    async fn first_messages(&self, ids: &[QueueId]) -> Result<Vec<Option<FirstMessage>>, StoreError>;
+    /// The first message of each queue (by recipient ID), in the order of `ids`. At most `limit` messages are read, those
+    /// of the first queues that have one: of the others it is only said whether they have one.
+    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError>;
 
-    /// The number of messages in each queue (by recipient ID), quota markers included; 0 for absent queues.
-    async fn queue_sizes(&self, ids: &[QueueId]) -> Result<Vec<u64>, StoreError>;
+    /// Size and first message of each queue (by recipient ID), in the order of `ids`, without bodies; absent queues are
+    /// empty.
+    async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError>;
 
     /// The link data stored under each link ID.
     async fn link_data(&self, link_ids: &[QueueId]) -> Result<Vec<Option<LinkData>>, StoreError>;
@@ -73,15 +111,25 @@ pub trait Store: Send + Sync + 'static {
     /// An operation that finds its conditions not met ([`OpOutcome`]) changes nothing and does not hinder the others.
     async fn apply(&self, ops: Vec<Op>) -> Result<Vec<OpOutcome>, StoreError>;
 
-    /// Deletes up to `limit` messages that are older than `before`, oldest first. Answers how many; fewer than `limit`
-    /// means that there are no more.
+    /// Deletes up to `limit` messages that were sent before `before` (in whole seconds), oldest first. Answers how many;
+    /// fewer than `limit` means that there are no more. All are one transaction, and what is written meanwhile waits: some
+    /// hundred are a good `limit`.
+    ///
+    /// Quota markers do not expire: they tell the recipient that messages were refused, and the sender may send again once
+    /// the recipient has acknowledged them.
     async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<u32, StoreError>;
 
-    /// How many of everything.
+    /// How many of everything. Counts rows, so it is for statistics, not for every command.
     async fn counts(&self) -> Result<Counts, StoreError>;
 
-    /// Finishes what was handed over, commits it and closes. Later calls answer [`StoreError::Closed`].
+    /// Finishes what was handed over, commits it and closes. Later calls answer [`StoreError::Closed`], as do calls that
+    /// still wait for a place in the line.
     async fn close(&self) -> Result<(), StoreError>;
+
+    /// The counters of its load; all zero for a store that has none.
+    fn metrics(&self) -> StoreMetrics {
+        StoreMetrics::default()
+    }
 }
 
 /// The body of a message to be stored: 0 to 16088 bytes.

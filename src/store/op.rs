@@ -14,7 +14,8 @@ use crate::protocol::{MessageId, QueueId};
 /// Something to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Op {
-    /// Create a queue. [`OpOutcome::Duplicate`] if any of its IDs (recipient, sender, link, notifier) is taken.
+    /// Create a queue. [`OpOutcome::Duplicate`] if any of its IDs (recipient, sender, link, notifier) is taken by a queue
+    /// in the same role; [`OpOutcome::Conflict`] for a record without recipient keys or with a link ID without its data.
     CreateQueue(Box<NewQueue>),
     /// Set the sender's key. Done when it is the same already, [`OpOutcome::Conflict`] when another is set.
     SecureQueue {
@@ -23,15 +24,15 @@ pub enum Op {
         /// The sender's key.
         key: PublicAuthKey,
     },
-    /// Replace the recipient's keys (not empty).
+    /// Replace the recipient's keys; [`OpOutcome::Conflict`] when there are none.
     SetRecipientKeys {
         /// Recipient ID.
         queue: QueueId,
         /// The new keys.
         keys: Vec<PublicAuthKey>,
     },
-    /// Set a link's data. Conflict when the queue has another link ID, or its fixed data differs; [`OpOutcome::Duplicate`]
-    /// when the link ID belongs to another queue.
+    /// Set a link's data, or replace its user data. [`OpOutcome::Conflict`] when the queue has another link ID, or its fixed
+    /// data differs; [`OpOutcome::Duplicate`] when the link ID belongs to another queue.
     SetLink {
         /// Recipient ID.
         queue: QueueId,
@@ -74,21 +75,25 @@ pub enum Op {
         /// Recipient ID.
         queue: QueueId,
     },
-    /// Delete the queue, its link, notifier and messages.
+    /// Delete the queue, its link, notifier and messages. Its IDs are free again.
     DeleteQueue {
         /// Recipient ID.
         queue: QueueId,
     },
-    /// Note the day of last use; ignored when the queue is gone.
+    /// Note the day of last use.
     Touch {
         /// Recipient ID.
         queue: QueueId,
         /// The day.
         day: Day,
     },
-    /// Append a message, or the quota marker when the queue is full. Conflict when the queue is not active.
+    /// Append a message. [`OpOutcome::Conflict`] when the queue is not active.
+    ///
+    /// A queue that holds as many messages as the store's quota allows is full: the first message that finds it so leaves
+    /// a quota marker with its own ID and time in its place, and from then on nothing is appended until the queue is
+    /// empty. Both answer [`OpOutcome::Quota`].
     Send(Box<SendMessage>),
-    /// Delete the queue's first message if it is this one (any if `message` is `None`); answers
+    /// Delete the queue's first message (or quota marker) if it is this one (any if `message` is `None`); answers
     /// [`OpOutcome::Acknowledged`], also when nothing was deleted.
     Acknowledge {
         /// Recipient ID.
@@ -113,9 +118,10 @@ pub struct SendMessage {
     pub flags: MessageFlags,
     /// Body, 0 to 16088 bytes.
     pub body: Bytes,
-    /// Messages of this queue older than this are deleted first.
+    /// Messages of this queue sent before this are deleted first; a quota marker is not.
     pub expire_before: Option<Timestamp>,
-    /// Delete the queue's link in the same transaction (a secured messaging queue needs none any more).
+    /// Delete the queue's link in the same transaction, also when the queue is full (a secured messaging queue needs none
+    /// any more).
     pub delete_link: bool,
 }
 
@@ -136,13 +142,14 @@ pub enum OpOutcome {
     Sent(Sent),
     /// The queue is full (a marker may have been appended).
     Quota,
-    /// What `ACK` deleted, and the message that is first now (only if asked for).
+    /// What `ACK` deleted, and the message that is first now: the second one before, or the same one if it was not the
+    /// acknowledged one.
     Acknowledged {
-        /// The deleted message's flags and time, if it was deleted and no quota marker.
+        /// Whether a message was deleted that its recipient has received now. A deleted quota marker does not count.
         deleted: bool,
-        /// The next message.
+        /// The message that is first now, if it was asked for.
         next: Option<Box<Message>>,
-        /// Whether there is a next message (also when `next` was not asked for).
+        /// Whether there is a message now (also when `next` was not asked for).
         more: bool,
     },
 }

@@ -1,0 +1,87 @@
+//! One operation inside the writer's transaction: finds its queue and does its one step.
+
+use rusqlite::Connection;
+
+use super::queues::QueueRow;
+use super::{messages, queues};
+use crate::protocol::QueueId;
+use crate::store::record::QueueStatus;
+use crate::store::{Op, OpOutcome};
+
+/// Does all of `ops` in their order, with an outcome for each.
+pub(super) fn apply_all(connection: &Connection, ops: &[Op], quota: u32) -> rusqlite::Result<Vec<OpOutcome>> {
+    ops.iter().map(|op| apply(connection, op, quota)).collect()
+}
+
+fn apply(connection: &Connection, op: &Op, quota: u32) -> rusqlite::Result<OpOutcome> {
+    if let Op::CreateQueue(new) = op {
+        return queues::create(connection, new);
+    }
+    match queues::find(connection, recipient_id(op))? {
+        None => Ok(OpOutcome::NoQueue),
+        Some((queue, active)) => apply_to(connection, op, queue, active, quota),
+    }
+}
+
+/// The recipient ID of the queue that `op` is about.
+fn recipient_id(op: &Op) -> &QueueId {
+    match op {
+        Op::CreateQueue(new) => &new.record.recipient_id,
+        Op::Send(message) => &message.queue,
+        Op::SecureQueue { queue, .. }
+        | Op::SetRecipientKeys { queue, .. }
+        | Op::SetLink { queue, .. }
+        | Op::DeleteLink { queue }
+        | Op::SetNotifier { queue, .. }
+        | Op::DeleteNotifier { queue }
+        | Op::SuspendQueue { queue }
+        | Op::BlockQueue { queue, .. }
+        | Op::UnblockQueue { queue }
+        | Op::DeleteQueue { queue }
+        | Op::Touch { queue, .. }
+        | Op::Acknowledge { queue, .. } => queue,
+    }
+}
+
+fn apply_to(
+    connection: &Connection,
+    op: &Op,
+    queue: QueueRow,
+    active: bool,
+    quota: u32,
+) -> rusqlite::Result<OpOutcome> {
+    match op {
+        Op::CreateQueue(_) => Ok(OpOutcome::Duplicate),
+        Op::SecureQueue { key, .. } => queues::secure(connection, queue, key),
+        Op::SetRecipientKeys { keys, .. } => queues::set_recipient_keys(connection, queue, keys),
+        Op::SetLink { link_id, data, .. } => queues::set_link(connection, queue, *link_id, data),
+        Op::DeleteLink { .. } => queues::delete_link(connection, queue),
+        Op::SetNotifier { notifier, .. } => queues::set_notifier(connection, queue, Some(notifier)),
+        Op::DeleteNotifier { .. } => queues::set_notifier(connection, queue, None),
+        Op::SuspendQueue { .. } => queues::set_status(connection, queue, &QueueStatus::Off),
+        Op::BlockQueue { info, .. } => queues::set_status(connection, queue, &QueueStatus::Blocked(info.clone())),
+        Op::UnblockQueue { .. } => queues::set_status(connection, queue, &QueueStatus::Active),
+        Op::DeleteQueue { .. } => queues::delete(connection, queue),
+        Op::Touch { day, .. } => queues::touch(connection, queue, *day),
+        Op::Send(_) if !active => Ok(OpOutcome::Conflict),
+        Op::Send(message) => messages::send(connection, queue, message, quota),
+        Op::Acknowledge { message, with_next, .. } => messages::acknowledge(connection, queue, *message, *with_next),
+    }
+}
+
+/// About how many bytes a batch occupies while it waits.
+pub(super) fn weight(ops: &[Op]) -> usize {
+    ops.iter().map(|op| OP_BYTES + content(op)).sum()
+}
+
+/// About what an operation occupies without its content.
+const OP_BYTES: usize = 256;
+
+fn content(op: &Op) -> usize {
+    match op {
+        Op::Send(message) => message.body.len(),
+        Op::SetLink { data, .. } => data.fixed.len() + data.user.len(),
+        Op::CreateQueue(new) => new.link_data.as_ref().map_or(0, |data| data.fixed.len() + data.user.len()),
+        _ => 0,
+    }
+}
