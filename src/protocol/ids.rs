@@ -7,6 +7,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::encoding::{Decode, DecodeError, Encode, Reader, put_short};
+
 /// An entity ID as it stands in a transmission: 0 to 255 bytes, empty when there is no entity.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct EntityId(pub Bytes);
@@ -32,6 +34,12 @@ impl fmt::Debug for EntityId {
     }
 }
 
+impl From<QueueId> for Bytes {
+    fn from(id: QueueId) -> Self {
+        Bytes::copy_from_slice(&id.0)
+    }
+}
+
 impl From<QueueId> for EntityId {
     fn from(id: QueueId) -> Self {
         EntityId(Bytes::copy_from_slice(&id.0))
@@ -50,6 +58,30 @@ impl CorrelationId {
 impl fmt::Debug for CorrelationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CorrelationId({} bytes)", self.0.len())
+    }
+}
+
+impl Encode for EntityId {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_short(out, &self.0);
+    }
+}
+
+impl Decode for EntityId {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.short().map(EntityId)
+    }
+}
+
+impl Encode for CorrelationId {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_short(out, &self.0);
+    }
+}
+
+impl Decode for CorrelationId {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.short().map(CorrelationId)
     }
 }
 

@@ -1,1 +1,1 @@
-//! Message bodies as delivered.
+//! Message bodies as delivered (temporary; replaced by the merge).

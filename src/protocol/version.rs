@@ -1,5 +1,7 @@
 //! Protocol versions and their negotiation.
 
+use super::encoding::{Decode, DecodeError, Encode, Reader, put_u16};
+
 /// A version of SMP.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Version(pub u16);
@@ -46,6 +48,10 @@ impl VersionRange {
     /// All that this implementation speaks.
     pub const SUPPORTED: VersionRange = VersionRange { min: Version::SUBSCRIPTION_MODE, max: Version::NAMES };
 
+    /// The oldest version alone: for clients that do not name the protocol in TLS.
+    pub const ONLY_OLDEST: VersionRange =
+        VersionRange { min: Version::SUBSCRIPTION_MODE, max: Version::SUBSCRIPTION_MODE };
+
     /// A range, or `None` if `min > max`.
     pub fn new(min: Version, max: Version) -> Option<Self> {
         (min <= max).then_some(VersionRange { min, max })
@@ -69,5 +75,30 @@ impl VersionRange {
     /// What both ranges have, or `None` if they do not meet.
     pub fn intersect(self, other: VersionRange) -> Option<VersionRange> {
         VersionRange::new(self.min.max(other.min), self.max.min(other.max))
+    }
+}
+
+impl Encode for Version {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_u16(out, self.0);
+    }
+}
+
+impl Decode for Version {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        reader.u16().map(Version)
+    }
+}
+
+impl Encode for VersionRange {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.min.encode(out);
+        self.max.encode(out);
+    }
+}
+
+impl Decode for VersionRange {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        VersionRange::new(reader.get()?, reader.get()?).ok_or(DecodeError)
     }
 }

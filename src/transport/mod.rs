@@ -3,3 +3,13 @@
 //! Knows sockets and `protocol`; never actors, never the store.
 
 pub mod block_io;
+pub mod block_stream;
+pub mod client;
+mod dial;
+pub mod file_limit;
+pub mod listener;
+pub mod server;
+pub mod tls;
+
+#[cfg(test)]
+pub(crate) mod testing;

@@ -1,0 +1,183 @@
+//! The changes of a segment: one batch of the store, answered after its commit.
+
+use std::collections::HashSet;
+
+use super::step::{Creation, PendingDelivery, Planned, Segment, Sending, Step, Then, delivered};
+use super::store_error;
+use crate::actors::connection::deliver::message_response;
+use crate::actors::connection::services::{Counters, JobContext};
+use crate::actors::connection::subscription::Acknowledging;
+use crate::protocol::QueueId;
+use crate::protocol::error::ErrorType;
+use crate::protocol::response::Response;
+use crate::store::{DhSecret, Message, Op, OpOutcome, Sent, StoreError};
+
+/// Draws of new IDs for a queue before giving up; a second is never needed unless the random generator is broken.
+const CREATE_ATTEMPTS: u32 = 3;
+
+/// Makes the changes of the segment and moves its steps on. The first operations note the day of last use of the queues
+/// that need it; their outcome matters to nobody.
+pub async fn apply(cx: &JobContext, segment: &mut Segment) {
+    let mut ops: Vec<Op> = touches(cx, segment);
+    let touches = ops.len();
+    let mut positions = Vec::new();
+    for (position, planned) in segment.steps.iter_mut().enumerate() {
+        if let Step::Change { op, .. } = &mut planned.step
+            && let Some(op) = op.take()
+        {
+            ops.push(op);
+            positions.push(position);
+        }
+    }
+    if ops.is_empty() {
+        return;
+    }
+    match cx.services.store.apply(ops).await {
+        Ok(outcomes) => {
+            for (position, outcome) in positions.into_iter().zip(outcomes.into_iter().skip(touches)) {
+                settle(cx, segment, position, outcome).await;
+            }
+        }
+        Err(failure) => fail(cx, segment, &positions, &failure),
+    }
+}
+
+fn touches(cx: &JobContext, segment: &mut Segment) -> Vec<Op> {
+    let day = cx.services.clock.today();
+    let queues: HashSet<QueueId> = segment.touched.drain(..).collect();
+    queues.into_iter().map(|queue| Op::Touch { queue, day }).collect()
+}
+
+/// Nothing was changed: every command that wanted a change is answered with the failure.
+fn fail(cx: &JobContext, segment: &mut Segment, positions: &[usize], failure: &StoreError) {
+    for position in positions {
+        let Some(planned) = segment.steps.get_mut(*position) else { continue };
+        if let Step::Change { then: Then::Acknowledged { queue, acknowledging, .. }, .. } = &planned.step {
+            cx.core.borrow_mut().subscriptions.restore(*queue, acknowledging.message);
+        }
+        planned.step = Step::answered(Response::Err(store_error(failure)));
+    }
+}
+
+/// Moves one step on by the outcome of its change.
+async fn settle(cx: &JobContext, segment: &mut Segment, position: usize, outcome: OpOutcome) {
+    let Some(planned) = segment.steps.get_mut(position) else { return };
+    let step = std::mem::replace(&mut planned.step, Step::answered(Response::Err(ErrorType::Internal)));
+    let Step::Change { then, .. } = step else { return };
+    let next = match then {
+        Then::Ok => simple(&outcome, Step::answered(Response::Ok)),
+        Then::Link { link_id, sender_id } => simple(&outcome, Step::Link { link_id, sender_id }),
+        Then::Created(creation) => created(cx, creation, outcome).await,
+        Then::Sent(sending) => sent(cx, segment, sending, outcome),
+        Then::Acknowledged { queue, acknowledging, dh_secret } => {
+            acknowledged(cx, queue, acknowledging, &dh_secret, outcome)
+        }
+        Then::Deleted { queue } => deleted(cx, segment, queue, &outcome),
+    };
+    if let Some(Planned { step, .. }) = segment.steps.get_mut(position) {
+        *step = next;
+    }
+}
+
+/// The step that follows when the change was done; what else can have become of it is the client's error.
+fn simple(outcome: &OpOutcome, done: Step) -> Step {
+    match outcome {
+        OpOutcome::Done | OpOutcome::NotifierWas(_) => done,
+        _ => Step::answered(Response::Err(ErrorType::Auth)),
+    }
+}
+
+async fn created(cx: &JobContext, mut creation: Box<Creation>, mut outcome: OpOutcome) -> Step {
+    for _ in 1..CREATE_ATTEMPTS {
+        if outcome != OpOutcome::Duplicate || creation.ids_by_client {
+            break;
+        }
+        creation.redraw();
+        let op = Op::CreateQueue(Box::new(creation.queue.clone()));
+        outcome = match cx.services.store.apply(vec![op]).await {
+            Ok(outcomes) => outcomes.into_iter().next().unwrap_or(OpOutcome::Duplicate),
+            Err(failure) => return Step::answered(Response::Err(store_error(&failure))),
+        };
+    }
+    match outcome {
+        OpOutcome::Done => announce(cx, *creation),
+        OpOutcome::Duplicate if creation.ids_by_client => Step::answered(Response::Err(ErrorType::Auth)),
+        _ => Step::answered(Response::Err(ErrorType::Internal)),
+    }
+}
+
+fn announce(cx: &JobContext, creation: Creation) -> Step {
+    Counters::count(&cx.services.counters.queues_created);
+    let answer = Response::Ids(Box::new(creation.ids));
+    match creation.subscribe {
+        true => Step::Subscribe { queue: creation.queue.record.recipient_id, answer, peek: false },
+        false => Step::answered(answer),
+    }
+}
+
+fn sent(cx: &JobContext, segment: &mut Segment, sending: Box<Sending>, outcome: OpOutcome) -> Step {
+    let counters = &cx.services.counters;
+    match outcome {
+        OpOutcome::Sent(Sent { sequence, was_empty, expired }) => {
+            Counters::count(&counters.messages_sent);
+            Counters::add(&counters.messages_expired, u64::from(expired));
+            if was_empty {
+                segment.deliveries.push(PendingDelivery { sending, sequence });
+            }
+            Step::answered(Response::Ok)
+        }
+        OpOutcome::Quota => {
+            Counters::count(&counters.quota_exceeded);
+            Step::answered(Response::Err(ErrorType::Quota))
+        }
+        _ => Step::answered(Response::Err(ErrorType::Auth)),
+    }
+}
+
+fn acknowledged(
+    cx: &JobContext,
+    queue: QueueId,
+    acknowledging: Acknowledging,
+    dh_secret: &DhSecret,
+    outcome: OpOutcome,
+) -> Step {
+    let OpOutcome::Acknowledged { deleted, next, more } = outcome else {
+        return Step::answered(Response::Err(ErrorType::Auth));
+    };
+    if deleted {
+        Counters::count(&cx.services.counters.messages_acknowledged);
+    }
+    if acknowledging.got {
+        return Step::answered(Response::Ok);
+    }
+    let mut core = cx.core.borrow_mut();
+    match next {
+        Some(message) if message_may_follow(&mut core.subscriptions, queue, &message) => {
+            Step::answered(message_response(&message, dh_secret))
+        }
+        _ => {
+            if more {
+                core.subscriptions.want(queue);
+            }
+            Step::answered(Response::Ok)
+        }
+    }
+}
+
+/// Whether the next message is sent in the answer to `ACK`: not when another was delivered meanwhile.
+fn message_may_follow(
+    subscriptions: &mut crate::actors::connection::subscription::Subscriptions,
+    queue: QueueId,
+    message: &Message,
+) -> bool {
+    let offer = subscriptions.offer(queue, delivered(message), true);
+    offer == crate::actors::connection::subscription::Offer::Deliver
+}
+
+fn deleted(cx: &JobContext, segment: &mut Segment, queue: QueueId, outcome: &OpOutcome) -> Step {
+    if *outcome == OpOutcome::Done {
+        Counters::count(&cx.services.counters.queues_deleted);
+        segment.deleted.push(queue);
+    }
+    simple(outcome, Step::answered(Response::Ok))
+}

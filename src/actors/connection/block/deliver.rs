@@ -1,0 +1,56 @@
+//! Telling subscribers of what a segment changed: messages for them, queues that are gone.
+//!
+//! The one whose command causes a delivery waits for the place in the subscriber's mailbox; a subscriber always takes its
+//! mail at once (what it can not send it fetches later), so nobody waits for a slow client.
+
+use crate::actors::connection::deliver::encrypt_sent;
+use crate::actors::connection::event::{ConnectionEvent, Delivery};
+use crate::actors::connection::services::JobContext;
+use crate::actors::connection::subscription::Delivered;
+use crate::actors::registry::Displaced;
+use super::step::Segment;
+use crate::protocol::QueueId;
+
+/// Delivers the messages of the segment and announces its deletions.
+pub async fn deliver(cx: &JobContext, segment: &mut Segment) {
+    let deliveries = std::mem::take(&mut segment.deliveries);
+    if !deliveries.is_empty() {
+        let queues: Vec<QueueId> = deliveries.iter().map(|d| d.sending.queue).collect();
+        let found = cx.services.registry.find(&queues).await.unwrap_or_default();
+        for (delivery, subscriber) in deliveries.into_iter().zip(found) {
+            let Some(subscriber) = subscriber else { continue };
+            let message = Delivered { id: delivery.sending.id, sequence: delivery.sequence };
+            let body = encrypt_sent(&delivery.sending);
+            let event = ConnectionEvent::Deliver(Delivery { queue: delivery.sending.queue, message, body });
+            // A subscriber that is gone gets the message with its next SUB.
+            let _ = subscriber.events.post(event).await;
+        }
+    }
+    announce_deleted(cx, std::mem::take(&mut segment.deleted)).await;
+}
+
+/// `DELD` to whoever is subscribed to deleted queues; this connection itself is only made to forget them.
+async fn announce_deleted(cx: &JobContext, queues: Vec<QueueId>) {
+    if queues.is_empty() {
+        return;
+    }
+    let displaced = cx.services.registry.remove(&queues).await.unwrap_or_default();
+    {
+        let mut core = cx.core.borrow_mut();
+        for queue in &queues {
+            core.subscriptions.forget(*queue);
+        }
+    }
+    for Displaced { queue, connection, .. } in displaced {
+        if connection.id != cx.me.id {
+            let _ = connection.events.post(ConnectionEvent::Deleted { queue }).await;
+        }
+    }
+}
+
+/// `END` to those who lost subscriptions to this connection.
+pub async fn announce_ended(displaced: Vec<Displaced>) {
+    for Displaced { queue, connection, epoch } in displaced {
+        let _ = connection.events.post(ConnectionEvent::Ended { queue, epoch }).await;
+    }
+}

@@ -1,0 +1,201 @@
+//! Executing a block of commands: the job of a connection that is not idle.
+//!
+//! A block is taken apart into planned [`Step`]s and executed in [`Segment`]s. In a segment all queues are loaded at once,
+//! all authorizations verified, all changes made in one batch of the store, then subscriptions and reads. A segment ends
+//! where a command depends on what an earlier one of the block changes, or where answers would grow too large; so the
+//! commands of each queue are executed in their order, and a block of like commands takes one round trip of each kind.
+//!
+//! Never answers before the store has committed, and waits for room in the outbound queue between segments.
+
+mod answer;
+mod apply;
+mod deliver;
+mod load;
+mod plan;
+mod read;
+mod step;
+mod subscribe;
+mod verify;
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use self::answer::{Finished, answers};
+use self::load::Records;
+pub use self::step::Sending;
+use self::step::{Activation, First, Segment, Step};
+use super::core::{Answer, Core};
+use super::deliver::encrypt_stored;
+use super::event::Delivery;
+use super::services::JobContext;
+use super::subscription::Confirmed;
+use crate::protocol::command::Command;
+use crate::protocol::error::ErrorType;
+use crate::protocol::response::Response;
+use crate::protocol::transmission::{ClientTransmission, decode_commands};
+use crate::protocol::{CorrelationId, EntityId};
+use crate::store::{FirstMessage, QueueRecord, StoreError};
+
+/// Signatures verified before other connections of the thread get a turn: a few milliseconds.
+const VERIFICATIONS_IN_A_ROW: usize = 16;
+
+/// Answers that the first message of their subscriptions may share a block with, as the reference does.
+const ANSWERS_WITH_MESSAGE: usize = 4;
+
+/// Executes the commands of one block and queues their answers.
+pub async fn execute(cx: JobContext, payload: Bytes) {
+    let mut refused = Vec::new();
+    let mut commands = VecDeque::new();
+    for decoded in decode_commands(&cx.session.params, &payload) {
+        match decoded {
+            Ok(transmission) => commands.push_back(transmission),
+            Err(refusal) => refused.push(error(refusal.correlation_id, refusal.entity_id, refusal.error)),
+        }
+    }
+    drop(payload);
+    let mut records = Records::default();
+    while !commands.is_empty() {
+        let segment = next_segment(&cx, &mut commands, &mut records, &mut refused).await;
+        push(&cx, &std::mem::take(&mut refused)).await;
+        let changed = segment.changed_queues();
+        let finished = run(&cx, segment).await;
+        records.forget(&changed);
+        finish(&cx, finished).await;
+    }
+    push(&cx, &refused).await;
+}
+
+/// Answers `ERR BLOCK` to a block that could not be decrypted.
+pub async fn refuse(cx: JobContext) {
+    push(&cx, &[error(CorrelationId::NONE, EntityId::NONE, ErrorType::Block)]).await;
+}
+
+/// Takes as many commands as can be executed together; those that are refused are answered first.
+async fn next_segment(
+    cx: &JobContext,
+    commands: &mut VecDeque<ClientTransmission>,
+    records: &mut Records,
+    refused: &mut Vec<Answer>,
+) -> Segment {
+    let mut segment = Segment::default();
+    if let Err(failure) = records.load(cx, commands).await {
+        refused.extend(commands.drain(..).map(|t| error(t.correlation_id, t.entity_id, failure.clone())));
+        return segment;
+    }
+    let mut taken = 0;
+    while let Some(transmission) = commands.pop_front() {
+        let record = records.of(&transmission);
+        if !segment.admits(&transmission, record) {
+            commands.push_front(transmission);
+            break;
+        }
+        let record = record.cloned();
+        take(cx, &mut segment, refused, transmission, record);
+        taken += 1;
+        if taken % VERIFICATIONS_IN_A_ROW == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    segment
+}
+
+/// Verifies and plans one command.
+fn take(
+    cx: &JobContext,
+    segment: &mut Segment,
+    refused: &mut Vec<Answer>,
+    transmission: ClientTransmission,
+    record: Option<QueueRecord>,
+) {
+    let (correlation_id, entity_id) = (transmission.correlation_id.clone(), transmission.entity_id.clone());
+    if let Err(reason) = verify::verify(cx, &transmission, record.as_ref()) {
+        return refused.push(error(correlation_id, entity_id, reason));
+    }
+    segment.note(&transmission.command, record.as_ref());
+    if let Some(record) = &record
+        && transmission.command != Command::Del
+        && record.updated_at != Some(cx.services.clock.today())
+    {
+        segment.touched.push(record.recipient_id);
+    }
+    let entity_id = match transmission.command {
+        // Answers without a queue carry no entity ID; these commands have none, but for PFWD's session.
+        Command::Ping | Command::New(_) | Command::Rslv(_) | Command::Rfwd(_) => EntityId::NONE,
+        _ => entity_id,
+    };
+    let step = plan::plan(cx, transmission, record).unwrap_or_else(|reason| Step::answered(Response::Err(reason)));
+    segment.push(correlation_id, entity_id, step);
+}
+
+/// Executes a segment: changes, then subscriptions, then reads.
+async fn run(cx: &JobContext, mut segment: Segment) -> Vec<Finished> {
+    apply::apply(cx, &mut segment).await;
+    deliver::deliver(cx, &mut segment).await;
+    subscribe::subscribe(cx, &mut segment).await;
+    read::read(cx, &mut segment).await;
+    answers(segment)
+}
+
+/// Queues answers that have a block of their own, once there is room.
+async fn push(cx: &JobContext, answers: &[Answer]) {
+    if !answers.is_empty() {
+        Core::room(&cx.core).await;
+        cx.core.borrow_mut().push_answers(answers);
+    }
+}
+
+/// Queues the answers of a segment and puts its subscriptions in force; their messages follow the answers.
+async fn finish(cx: &JobContext, finished: Vec<Finished>) {
+    if finished.is_empty() {
+        return;
+    }
+    Core::room(&cx.core).await;
+    let (mut answers, activations): (Vec<_>, Vec<_>) = finished.into_iter().map(|f| (f.answer, f.activation)).unzip();
+    let activations: Vec<Activation> = activations.into_iter().flatten().collect();
+    let mut core = cx.core.borrow_mut();
+    let mut deliveries = activate(&mut core, activations).into_iter();
+    if answers.len() <= ANSWERS_WITH_MESSAGE {
+        answers.extend(deliveries.next());
+    }
+    core.push_answers(&answers);
+    for delivery in deliveries {
+        core.push_answers(&[delivery]);
+    }
+}
+
+/// Puts subscriptions in force. Answers their first messages, noted as delivered.
+fn activate(core: &mut Core, activations: Vec<Activation>) -> Vec<Answer> {
+    let mut deliveries = Vec::new();
+    for Activation { queue, epoch, first } in activations {
+        if core.confirm_subscription(queue, epoch) == Confirmed::Ended {
+            continue;
+        }
+        match first {
+            First::Nothing => {}
+            First::Waiting => core.subscriptions.want(queue),
+            First::Message(first) => {
+                let FirstMessage { message, dh_secret } = *first;
+                let body = encrypt_stored(&message, &dh_secret);
+                deliveries.extend(core.accept(Delivery { queue, message: step::delivered(&message), body }));
+            }
+        }
+    }
+    deliveries
+}
+
+fn error(correlation_id: CorrelationId, entity_id: EntityId, error: ErrorType) -> Answer {
+    (correlation_id, entity_id, Response::Err(error))
+}
+
+/// The store's failure as it is told to the client.
+fn store_error(failure: &StoreError) -> ErrorType {
+    ErrorType::Store(failure.to_string())
+}
+
+impl Step {
+    /// A step that only waits for its answer to be sent.
+    fn answered(response: Response) -> Step {
+        Step::Answered(response)
+    }
+}

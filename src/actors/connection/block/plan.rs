@@ -1,0 +1,149 @@
+//! From a verified command to its first step.
+
+mod new;
+
+use bytes::Bytes;
+
+use super::step::{Sending, Step, Then};
+use super::verify::{is_contact, is_secured_messaging};
+use crate::actors::connection::services::JobContext;
+use crate::protocol::command::{Command, LinkData, MessageFlags, QueueMode};
+use crate::protocol::error::{CommandError, ErrorType, NameError, ProxyError, BrokerError, TransportErrorType};
+use crate::protocol::message::max_body_length;
+use crate::protocol::response::Response;
+use crate::protocol::transmission::ClientTransmission;
+use crate::protocol::{EntityId, MessageId, QueueId};
+use crate::protocol::crypto::random_message_id;
+use crate::store::{Op, QueueRecord, QueueStatus};
+use crate::store::op::SendMessage;
+
+/// Plans a command whose authorization was verified. `record` is there for every command that names a queue.
+pub fn plan(
+    cx: &JobContext,
+    transmission: ClientTransmission,
+    record: Option<QueueRecord>,
+) -> Result<Step, ErrorType> {
+    match transmission.command {
+        Command::New(request) => new::plan(cx, &transmission.correlation_id, *request),
+        Command::Ping => Ok(Step::answered(Response::Pong)),
+        Command::Prxy(..) => Err(ErrorType::Proxy(ProxyError::BasicAuth)),
+        Command::Pfwd(..) => Err(ErrorType::Proxy(ProxyError::NoSession)),
+        Command::Rfwd(_) => {
+            Err(ErrorType::Proxy(ProxyError::Broker(BrokerError::Transport(TransportErrorType::NoAuth))))
+        }
+        Command::Rslv(_) => Err(ErrorType::Name(NameError::NoResolver)),
+        Command::Subs(_) | Command::Nsubs(_) => Err(ErrorType::Service),
+        command => {
+            let record = record.ok_or(ErrorType::Internal)?;
+            plan_for_queue(cx, command, record)
+        }
+    }
+}
+
+/// Plans a command of a queue. A blocked queue can only be suspended and deleted.
+fn plan_for_queue(cx: &JobContext, command: Command, record: QueueRecord) -> Result<Step, ErrorType> {
+    let queue = record.recipient_id;
+    match command {
+        Command::Off => return Ok(change(Op::SuspendQueue { queue }, Then::Ok)),
+        Command::Del => return Ok(change(Op::DeleteQueue { queue }, Then::Deleted { queue })),
+        Command::Send(flags, body) => return send(cx, &record, flags, body),
+        _ => {}
+    }
+    if let QueueStatus::Blocked(info) = &record.status {
+        return Err(ErrorType::Blocked(info.clone()));
+    }
+    match command {
+        Command::Sub => Ok(Step::Subscribe { queue, answer: Response::Sok(None), peek: true }),
+        Command::Get => Ok(Step::Get { queue }),
+        Command::Ack(id) => acknowledge(cx, &record, &id),
+        Command::Que => Ok(Step::Info(Box::new(record))),
+        Command::Key(key) => Ok(change(Op::SecureQueue { queue, key }, Then::Ok)),
+        Command::Skey(key) => in_mode(&record, QueueMode::Messaging)
+            .map(|()| change(Op::SecureQueue { queue, key }, Then::Ok)),
+        Command::Rkey(keys) => in_mode(&record, QueueMode::Contact)
+            .map(|()| change(Op::SetRecipientKeys { queue, keys }, Then::Ok)),
+        Command::Lkey(key) => {
+            in_mode(&record, QueueMode::Messaging)?;
+            let link_id = record.link_id.ok_or(ErrorType::Auth)?;
+            let then = Then::Link { link_id, sender_id: record.sender_id };
+            Ok(change(Op::SecureQueue { queue, key }, then))
+        }
+        Command::Lget => get_link(&record),
+        Command::Lset(link_id, data) => set_link(&record, &link_id, data),
+        Command::Ldel => Ok(match record.link_id {
+            Some(_) => change(Op::DeleteLink { queue }, Then::Ok),
+            None => Step::answered(Response::Ok),
+        }),
+        _ => Err(ErrorType::Cmd(CommandError::Prohibited)),
+    }
+}
+
+fn change(op: Op, then: Then) -> Step {
+    Step::Change { op: Some(op), then }
+}
+
+fn in_mode(record: &QueueRecord, mode: QueueMode) -> Result<(), ErrorType> {
+    if record.mode == Some(mode) { Ok(()) } else { Err(ErrorType::Auth) }
+}
+
+fn get_link(record: &QueueRecord) -> Result<Step, ErrorType> {
+    match record.link_id {
+        Some(link_id) if is_contact(record) => Ok(Step::Link { link_id, sender_id: record.sender_id }),
+        _ => Err(ErrorType::Auth),
+    }
+}
+
+/// The link ID can not be changed, and a secured messaging queue needs no link.
+fn set_link(record: &QueueRecord, link_id: &EntityId, data: LinkData) -> Result<Step, ErrorType> {
+    let link_id = link_id.queue().ok_or(ErrorType::Cmd(CommandError::Syntax))?;
+    if is_secured_messaging(record) || record.link_id.is_some_and(|set| set != link_id) {
+        return Err(ErrorType::Auth);
+    }
+    Ok(change(Op::SetLink { queue: record.recipient_id, link_id, data }, Then::Ok))
+}
+
+/// An empty ID acknowledges whatever was delivered.
+fn acknowledge(cx: &JobContext, record: &QueueRecord, id: &Bytes) -> Result<Step, ErrorType> {
+    let queue = record.recipient_id;
+    let id = match id.len() {
+        0 => None,
+        _ => Some(MessageId::from_slice(id).ok_or(ErrorType::NoMsg)?),
+    };
+    let mut core = cx.core.borrow_mut();
+    let acknowledging = core.subscriptions.acknowledge(queue, id).ok_or(ErrorType::NoMsg)?;
+    let op = Op::Acknowledge {
+        queue,
+        message: Some(acknowledging.message.id),
+        with_next: !acknowledging.got && core.outbound.room() > 0,
+    };
+    Ok(change(op, Then::Acknowledged { queue, acknowledging, dh_secret: record.dh_secret.clone() }))
+}
+
+fn send(cx: &JobContext, record: &QueueRecord, flags: MessageFlags, body: Bytes) -> Result<Step, ErrorType> {
+    if body.len() > max_body_length(cx.session.params.version) {
+        return Err(ErrorType::LargeMsg);
+    }
+    match &record.status {
+        QueueStatus::Active => {}
+        QueueStatus::Off => return Err(ErrorType::Auth),
+        QueueStatus::Blocked(info) => return Err(ErrorType::Blocked(info.clone())),
+    }
+    let (queue, id, timestamp) = (record.recipient_id, random_message_id(), cx.services.clock.now());
+    let settings = &cx.services.settings;
+    let op = Op::Send(Box::new(SendMessage {
+        queue,
+        id,
+        timestamp,
+        flags,
+        body: body.clone(),
+        expire_before: settings.expire_on_send.then(|| settings.expire_before(timestamp)).flatten(),
+        delete_link: record.link_id.is_some() && is_secured_messaging(record),
+    }));
+    let sending = Sending { queue, id, timestamp, flags, body, dh_secret: record.dh_secret.clone() };
+    Ok(change(op, Then::Sent(Box::new(sending))))
+}
+
+/// The queue that a client's ID names where only IDs made by servers and clients as specified are taken.
+fn required_id(id: &EntityId) -> Result<QueueId, ErrorType> {
+    id.queue().ok_or(ErrorType::Cmd(CommandError::Prohibited))
+}

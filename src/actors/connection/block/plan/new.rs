@@ -1,0 +1,94 @@
+//! `NEW`: planning a queue. Spec: "Create queue command".
+
+use super::super::step::{Creation, Step, Then};
+use super::required_id;
+use crate::actors::connection::services::JobContext;
+use crate::protocol::command::{LinkData, NewQueueRequest, QueueRequest};
+use crate::protocol::crypto::{SecretDhKey, random_queue_id, sender_id_for};
+use crate::protocol::error::{CommandError, ErrorType};
+use crate::protocol::response::QueueIds;
+use crate::protocol::{CorrelationId, EntityId, QueueId};
+use crate::store::{DhSecret, NewQueue, Op, QueueRecord, QueueStatus};
+
+/// Plans the creation of a queue.
+pub fn plan(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRequest) -> Result<Step, ErrorType> {
+    if !may_create(cx, &request) {
+        return Err(ErrorType::Auth);
+    }
+    let creation = Box::new(create(cx, correlation_id, request)?);
+    let op = Op::CreateQueue(Box::new(creation.queue.clone()));
+    Ok(Step::Change { op: Some(op), then: Then::Created(creation) })
+}
+
+fn may_create(cx: &JobContext, request: &NewQueueRequest) -> bool {
+    let settings = &cx.services.settings;
+    let password = request.password.as_deref();
+    settings.new_queues && settings.create_password.as_ref().is_none_or(|set| set.matches(password))
+}
+
+fn create(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRequest) -> Result<Creation, ErrorType> {
+    let secret = SecretDhKey::generate();
+    let shared = secret.agree(&request.dh_key).map_err(|_| ErrorType::Cmd(CommandError::Syntax))?;
+    let mode = request.queue.as_ref().map(QueueRequest::mode);
+    let ids = ChosenIds::of(request.queue, correlation_id)?;
+    let recipient_id = random_queue_id();
+    let record = QueueRecord {
+        recipient_id,
+        sender_id: ids.sender_id,
+        recipient_keys: vec![request.recipient_key],
+        dh_secret: DhSecret(*shared.as_bytes()),
+        sender_key: None,
+        mode,
+        status: QueueStatus::Active,
+        link_id: ids.link.as_ref().map(|link| link.0),
+        notifier: None,
+        recipient_service: None,
+        updated_at: Some(cx.services.clock.today()),
+    };
+    let answer = QueueIds {
+        recipient_id: recipient_id.into(),
+        sender_id: ids.sender_id.into(),
+        dh_key: secret.public_key(),
+        mode,
+        link_id: record.link_id.map(EntityId::from),
+        service_id: None,
+        notifier: None,
+    };
+    let queue = NewQueue { record, link_data: ids.link.map(|link| link.1) };
+    Ok(Creation { queue, ids: answer, subscribe: request.subscribe, ids_by_client: ids.by_client })
+}
+
+/// Sender and link ID of a new queue.
+struct ChosenIds {
+    sender_id: QueueId,
+    link: Option<(QueueId, LinkData)>,
+    by_client: bool,
+}
+
+impl ChosenIds {
+    /// A client that sets link data also chooses the sender ID, which has to be the hash of the correlation ID: so it can
+    /// not be used to ask whether a queue with some ID exists.
+    fn of(request: Option<QueueRequest>, correlation_id: &CorrelationId) -> Result<Self, ErrorType> {
+        let (sender, link) = match request {
+            Some(QueueRequest::Messaging(Some((sender, data)))) => (sender, (random_queue_id(), data)),
+            Some(QueueRequest::Contact(Some((link, (sender, data))))) => (sender, (required_id(&link)?, data)),
+            _ => return Ok(ChosenIds { sender_id: random_queue_id(), link: None, by_client: false }),
+        };
+        let sender_id = sender_id_for(correlation_id);
+        if sender.queue() != Some(sender_id) {
+            return Err(ErrorType::Cmd(CommandError::Prohibited));
+        }
+        Ok(ChosenIds { sender_id, link: Some(link), by_client: true })
+    }
+}
+
+impl Creation {
+    /// Draws other IDs, after those drawn before were taken.
+    pub fn redraw(&mut self) {
+        let (recipient_id, sender_id) = (random_queue_id(), random_queue_id());
+        self.queue.record.recipient_id = recipient_id;
+        self.queue.record.sender_id = sender_id;
+        self.ids.recipient_id = recipient_id.into();
+        self.ids.sender_id = sender_id.into();
+    }
+}

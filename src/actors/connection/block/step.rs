@@ -1,0 +1,247 @@
+//! Steps: verified commands on their way to an answer, and segments of them.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+
+use crate::actors::connection::subscription::{Acknowledging, Delivered};
+use crate::actors::registry::Epoch;
+use crate::protocol::command::{Command, MessageFlags};
+use crate::protocol::response::{QueueIds, Response};
+use crate::protocol::transmission::ClientTransmission;
+use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
+use crate::store::{DhSecret, FirstMessage, NewQueue, Op, QueueRecord, Timestamp};
+
+/// Where a command stands. Each phase of a segment moves its steps on; all end as [`Step::Answered`].
+#[derive(Debug)]
+pub enum Step {
+    /// Nothing more to do than to answer.
+    Answered(Response),
+    /// The store is to change something.
+    Change {
+        /// What. Taken when it is handed to the store.
+        op: Option<Op>,
+        /// What the outcome means.
+        then: Then,
+    },
+    /// The registry is to be told of a subscription, then answered.
+    Subscribe {
+        /// The queue.
+        queue: QueueId,
+        /// The answer on success.
+        answer: Response,
+        /// Whether the queue may hold messages.
+        peek: bool,
+    },
+    /// `GET`.
+    Get {
+        /// The queue.
+        queue: QueueId,
+    },
+    /// The data of a link is to be read.
+    Link {
+        /// The link.
+        link_id: QueueId,
+        /// The queue for its sender.
+        sender_id: QueueId,
+    },
+    /// `QUE`.
+    Info(Box<QueueRecord>),
+}
+
+/// What is to follow a change.
+#[derive(Debug)]
+pub enum Then {
+    /// `OK`.
+    Ok,
+    /// `IDS`.
+    Created(Box<Creation>),
+    /// `LNK`, read after the change.
+    Link {
+        /// The link.
+        link_id: QueueId,
+        /// The queue for its sender.
+        sender_id: QueueId,
+    },
+    /// `OK`, and delivery when the queue was empty.
+    Sent(Box<Sending>),
+    /// `MSG` or `OK`.
+    Acknowledged {
+        /// The queue.
+        queue: QueueId,
+        /// What was acknowledged.
+        acknowledging: Acknowledging,
+        /// Encrypts the next message.
+        dh_secret: DhSecret,
+    },
+    /// `OK`, and `DELD` to the subscriber.
+    Deleted {
+        /// The queue.
+        queue: QueueId,
+    },
+}
+
+/// A queue being created.
+#[derive(Debug)]
+pub struct Creation {
+    /// What is stored; kept to draw other IDs should they be taken.
+    pub queue: NewQueue,
+    /// The answer.
+    pub ids: QueueIds,
+    /// Whether creating also subscribes.
+    pub subscribe: bool,
+    /// The client chose IDs: if they are taken the answer is `AUTH`.
+    pub ids_by_client: bool,
+}
+
+/// A message being sent.
+#[derive(Debug)]
+pub struct Sending {
+    /// The queue.
+    pub queue: QueueId,
+    /// The message.
+    pub id: MessageId,
+    /// When.
+    pub timestamp: Timestamp,
+    /// Flags.
+    pub flags: MessageFlags,
+    /// Body as sent.
+    pub body: Bytes,
+    /// Encrypts it to the recipient.
+    pub dh_secret: DhSecret,
+}
+
+/// A stored message that its queue's subscriber is to get.
+#[derive(Debug)]
+pub struct PendingDelivery {
+    /// The message.
+    pub sending: Box<Sending>,
+    /// Its number within the queue.
+    pub sequence: u64,
+}
+
+/// A subscription that comes into force with its answer.
+#[derive(Debug)]
+pub struct Activation {
+    /// The queue.
+    pub queue: QueueId,
+    /// Which of this connection's subscriptions.
+    pub epoch: Epoch,
+    /// What the store had for it.
+    pub first: First,
+}
+
+/// What the store had for a new subscription.
+#[derive(Debug)]
+pub enum First {
+    /// Nothing.
+    Nothing,
+    /// A message.
+    Message(Box<FirstMessage>),
+    /// A message for which there is no room now.
+    Waiting,
+}
+
+/// A command of a segment.
+#[derive(Debug)]
+pub struct Planned {
+    /// To be repeated in the answer.
+    pub correlation_id: CorrelationId,
+    /// To be repeated in the answer.
+    pub entity_id: EntityId,
+    /// Where it stands.
+    pub step: Step,
+    /// The subscription that its answer puts in force.
+    pub activation: Option<Activation>,
+}
+
+/// Commands that are executed together.
+#[derive(Debug, Default)]
+pub struct Segment {
+    /// In the order of the block.
+    pub steps: Vec<Planned>,
+    /// Messages to be delivered.
+    pub deliveries: Vec<PendingDelivery>,
+    /// Queues that were deleted.
+    pub deleted: Vec<QueueId>,
+    /// Queues (by recipient ID) to be noted as used today.
+    pub touched: Vec<QueueId>,
+    changed: HashSet<QueueId>,
+    read: HashSet<QueueId>,
+    large_answers: usize,
+}
+
+impl Segment {
+    /// Answers of up to 16 KiB each that a segment may produce.
+    pub const MAX_LARGE_ANSWERS: usize = 8;
+
+    /// Whether the command can be executed together with those of the segment.
+    pub fn admits(&self, transmission: &ClientTransmission, record: Option<&QueueRecord>) -> bool {
+        let effect = Effect::of(&transmission.command);
+        if effect.large_answer && self.large_answers >= Self::MAX_LARGE_ANSWERS {
+            return false;
+        }
+        record.is_none_or(|record| {
+            let queue = &record.recipient_id;
+            !self.changed.contains(queue) && !(effect.writes && self.read.contains(queue))
+        })
+    }
+
+    /// Notes what a command, about to be planned, does to its queue.
+    pub fn note(&mut self, command: &Command, record: Option<&QueueRecord>) {
+        let effect = Effect::of(command);
+        self.large_answers += usize::from(effect.large_answer);
+        let Some(record) = record else { return };
+        if effect.changes_record {
+            self.changed.insert(record.recipient_id);
+        }
+        if effect.reads {
+            self.read.insert(record.recipient_id);
+        }
+    }
+
+    /// Appends a step.
+    pub fn push(&mut self, correlation_id: CorrelationId, entity_id: EntityId, step: Step) {
+        self.steps.push(Planned { correlation_id, entity_id, step, activation: None });
+    }
+
+    /// Queues whose record is out of date after the segment.
+    pub fn changed_queues(&self) -> HashSet<QueueId> {
+        self.changed.clone()
+    }
+}
+
+/// What a command does to its queue, as far as other commands of the block must know.
+#[derive(Clone, Copy, Default)]
+struct Effect {
+    /// The queue's record is another afterwards.
+    changes_record: bool,
+    /// It adds or removes something.
+    writes: bool,
+    /// It sees what was written before it.
+    reads: bool,
+    /// Its answer may have 16 KiB.
+    large_answer: bool,
+}
+
+impl Effect {
+    fn of(command: &Command) -> Effect {
+        use Command as C;
+        let none = Effect::default();
+        let change = Effect { changes_record: true, writes: true, ..none };
+        match command {
+            C::Key(_) | C::Rkey(_) | C::Lset(..) | C::Ldel | C::Nkey(..) | C::Ndel | C::Off | C::Del | C::Skey(_) => change,
+            C::Lkey(_) => Effect { reads: true, large_answer: true, ..change },
+            C::Send(..) => Effect { writes: true, ..none },
+            C::Ack(_) => Effect { writes: true, reads: true, ..none },
+            C::Get | C::Lget => Effect { reads: true, large_answer: true, ..none },
+            C::Sub | C::Que | C::Nsub => Effect { reads: true, ..none },
+            C::New(_) | C::Subs(_) | C::Nsubs(_) | C::Ping | C::Prxy(..) | C::Pfwd(..) | C::Rfwd(_) | C::Rslv(_) => none,
+        }
+    }
+}
+
+/// A message as noted in a subscription.
+pub fn delivered(message: &crate::store::Message) -> Delivered {
+    Delivered { id: message.id, sequence: message.sequence }
+}

@@ -1,0 +1,48 @@
+//! What a connection is told by others.
+
+use actix::Message;
+use bytes::Bytes;
+
+use super::subscription::Delivered;
+use crate::actors::registry::Epoch;
+use crate::protocol::QueueId;
+
+/// Something happened to a queue that the connection is subscribed to.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub enum ConnectionEvent {
+    /// A message was sent to it.
+    Deliver(Delivery),
+    /// Another connection subscribed to it.
+    Ended {
+        /// The queue.
+        queue: QueueId,
+        /// Which of this connection's subscriptions ended.
+        epoch: Epoch,
+    },
+    /// It was deleted.
+    Deleted {
+        /// The queue.
+        queue: QueueId,
+    },
+}
+
+impl std::fmt::Debug for ConnectionEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ConnectionEvent::Deliver(_) => "Deliver",
+            ConnectionEvent::Ended { .. } => "Ended",
+            ConnectionEvent::Deleted { .. } => "Deleted",
+        })
+    }
+}
+
+/// A message for a subscribed queue.
+pub struct Delivery {
+    /// The queue, by recipient ID.
+    pub queue: QueueId,
+    /// Which message.
+    pub message: Delivered,
+    /// Its body, encrypted to the recipient: 16122 bytes.
+    pub body: Bytes,
+}

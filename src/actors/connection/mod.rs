@@ -1,0 +1,141 @@
+//! The connection actor: one client.
+//!
+//! Owns the client's session, its subscriptions with what is delivered and not acknowledged, and the outbound queue. It
+//! works on one block at a time and does not read while it does, or while its outbound queue is full: TCP holds back the
+//! rest. It stops when the peer closes, when the sweep finds it inactive or stalled, or with the server.
+//!
+//! - [`core`] is its state, [`subscription`] and [`outbound`] the pure parts of it;
+//! - [`block`] executes a block of commands, [`fetch`] reads what could not be delivered when it was sent;
+//! - [`pump`] moves bytes: it reads, runs the job, and writes, whichever can go on.
+//!
+//! Invariants kept here: at most one unacknowledged message a subscription, none after its `ACK`, nothing after `END`;
+//! answers leave after the commit and in the order of commands of each queue. Its mailbox never waits for anything, so
+//! that whoever has something for it never waits long.
+
+mod block;
+pub mod core;
+mod deliver;
+pub mod encode;
+pub mod event;
+mod fetch;
+pub mod outbound;
+mod pump;
+pub mod services;
+pub mod session;
+pub mod subscription;
+#[cfg(test)]
+mod tests;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use actix::{Actor, AsyncContext, Context, Handler, Running};
+use futures_util::future::LocalBoxFuture;
+use tracing::debug;
+
+use self::core::{CloseReason, CoreRef};
+pub use self::event::{ConnectionEvent, Delivery};
+use self::pump::Pump;
+pub use self::services::{CommandSettings, Counters, JobContext, Services};
+pub use self::session::Session;
+use super::mailbox::{Gate, Letter, MailboxMetrics, Sender};
+use super::registry::{ConnectionHandle, ConnectionId, ConnectionRef};
+use crate::transport::block_io::BlockIo;
+
+/// Letters that a connection's mailbox holds. It is emptied whenever the connection is polled, so this bounds what may
+/// arrive in between; others wait.
+pub const MAILBOX: usize = 16;
+
+/// What is done when the connection has ended: runs after its subscriptions were given up.
+pub type OnEnd = Box<dyn FnOnce()>;
+
+/// One client's connection.
+pub struct Connection<I: BlockIo> {
+    io: I,
+    core: CoreRef,
+    services: Arc<Services>,
+    session: Rc<Session>,
+    me: ConnectionRef,
+    job: Option<LocalBoxFuture<'static, ()>>,
+    fetching: Option<LocalBoxFuture<'static, ()>>,
+    pause: Option<std::pin::Pin<Box<tokio::time::Sleep>>>,
+    reason: CloseReason,
+    on_end: Option<OnEnd>,
+}
+
+impl<I: BlockIo + Unpin> Connection<I> {
+    /// Starts the connection on the current arbiter.
+    pub fn start(
+        id: ConnectionId,
+        io: I,
+        session: Session,
+        core: CoreRef,
+        services: Arc<Services>,
+        metrics: Arc<MailboxMetrics>,
+        on_end: OnEnd,
+    ) -> ConnectionRef {
+        let context = Context::new();
+        let address = actix::AsyncContext::address(&context);
+        let events = Sender::new(&address, Gate::new(MAILBOX, metrics));
+        let me = Arc::new(ConnectionHandle { id, events });
+        context.run(Connection {
+            io,
+            core,
+            services,
+            session: Rc::new(session),
+            me: Arc::clone(&me),
+            job: None,
+            fetching: None,
+            pause: None,
+            reason: CloseReason::Peer,
+            on_end: Some(on_end),
+        });
+        me
+    }
+
+    fn job_context(&self) -> JobContext {
+        JobContext {
+            services: Arc::clone(&self.services),
+            session: Rc::clone(&self.session),
+            core: Rc::clone(&self.core),
+            me: Arc::clone(&self.me),
+        }
+    }
+}
+
+impl<I: BlockIo + Unpin> Actor for Connection<I> {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.spawn(Pump);
+    }
+
+    /// The connection is its own: that nobody else holds its address does not end it.
+    fn stopping(&mut self, _: &mut Self::Context) -> Running {
+        Running::Stop
+    }
+
+    /// Gives up the subscriptions; only then is the connection over for those who count connections.
+    fn stopped(&mut self, _: &mut Self::Context) {
+        self.io.close();
+        debug!(reason = ?self.reason, "connection closed");
+        let queues = self.core.borrow_mut().subscriptions.drain();
+        let (registry, id, on_end) = (self.services.registry.clone(), self.me.id, self.on_end.take());
+        actix_rt::spawn(async move {
+            // Fails only when the registry has stopped, which is when nobody is subscribed to anything.
+            let _ = registry.unsubscribe(id, &queues).await;
+            if let Some(on_end) = on_end {
+                on_end();
+            }
+        });
+    }
+}
+
+impl<I: BlockIo + Unpin> Handler<Letter<ConnectionEvent>> for Connection<I> {
+    type Result = ();
+
+    fn handle(&mut self, letter: Letter<ConnectionEvent>, _: &mut Self::Context) {
+        let (event, _place) = letter.open();
+        self.core.borrow_mut().on_event(event);
+    }
+}

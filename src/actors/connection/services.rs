@@ -1,0 +1,101 @@
+//! What every connection shares: handles to its collaborators and the settings of its commands.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::core::CoreRef;
+use super::session::Session;
+use crate::actors::clock::Clock;
+use crate::actors::registry::{ConnectionRef, RegistryHandle};
+use crate::settings::Password;
+use crate::store::{Store, Timestamp};
+
+/// Collaborators and settings, one value for the whole process.
+pub struct Services {
+    /// Queues and messages.
+    pub store: Arc<dyn Store>,
+    /// Who is subscribed.
+    pub registry: RegistryHandle,
+    /// The time of day.
+    pub clock: Clock,
+    /// Settings of commands.
+    pub settings: CommandSettings,
+    /// What happened.
+    pub counters: Counters,
+}
+
+/// Settings that decide how commands are answered.
+#[derive(Debug, Clone)]
+pub struct CommandSettings {
+    /// Whether queues may be created.
+    pub new_queues: bool,
+    /// The password for creating queues.
+    pub create_password: Option<Password>,
+    /// Messages older than this many seconds are expired; `None`: never.
+    pub message_ttl: Option<i64>,
+    /// Whether `SEND` expires old messages of its queue.
+    pub expire_on_send: bool,
+    /// Most payloads waiting for one client.
+    pub client_blocks: usize,
+    /// How long `END` and `DELD` are collected before they are sent.
+    pub end_interval: std::time::Duration,
+}
+
+impl CommandSettings {
+    /// Messages sent before this are expired.
+    pub fn expire_before(&self, now: Timestamp) -> Option<Timestamp> {
+        let ttl = self.message_ttl?;
+        Some(Timestamp { seconds: now.seconds.saturating_sub(ttl), nanoseconds: 0 })
+    }
+}
+
+/// Counts of what happened, since start.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Queues created.
+    pub queues_created: AtomicU64,
+    /// Queues deleted.
+    pub queues_deleted: AtomicU64,
+    /// Messages accepted.
+    pub messages_sent: AtomicU64,
+    /// Messages acknowledged.
+    pub messages_acknowledged: AtomicU64,
+    /// Messages refused because the queue was full.
+    pub quota_exceeded: AtomicU64,
+    /// Messages deleted because they were too old.
+    pub messages_expired: AtomicU64,
+    /// Commands refused for their authorization.
+    pub auth_errors: AtomicU64,
+    /// Deliveries put off because the client's outbound queue was full.
+    pub outbound_full: AtomicU64,
+    /// Connections closed for taking nothing.
+    pub stalled: AtomicU64,
+    /// Connections closed for being inactive.
+    pub inactive: AtomicU64,
+}
+
+impl Counters {
+    /// Adds one.
+    pub fn count(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Adds `n`.
+    pub fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+/// What a connection's job needs.
+#[derive(Clone)]
+pub struct JobContext {
+    /// Shared by all connections.
+    pub services: Arc<Services>,
+    /// This connection's session.
+    pub session: Rc<Session>,
+    /// This connection's state.
+    pub core: CoreRef,
+    /// How others reach this connection.
+    pub me: ConnectionRef,
+}

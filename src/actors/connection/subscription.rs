@@ -1,0 +1,398 @@
+//! A connection's subscriptions and what was delivered through them: pure state.
+//!
+//! Keeps two invariants: at most one unacknowledged message a subscription, and no message after its `ACK` (messages
+//! are numbered within their queue; an offer whose number is not above the last acknowledged one is stale).
+
+use crate::actors::registry::{Epoch, QueueMap};
+use crate::protocol::{MessageId, QueueId};
+
+/// How a queue is used on this connection.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    /// `SUB` is being executed; an epoch that ended already meanwhile.
+    Pending {
+        /// The newest epoch that was ended while the registry's answer was not yet seen.
+        ended: Option<Epoch>,
+    },
+    /// In force.
+    Active {
+        /// Which of this connection's subscriptions to the queue.
+        epoch: Epoch,
+    },
+    /// Used by `GET`: not subscribed, and not to be on this connection.
+    Got,
+}
+
+/// A delivered message that is not acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivered {
+    /// Its ID.
+    pub id: MessageId,
+    /// Its number within the queue.
+    pub sequence: u64,
+}
+
+/// One subscription.
+#[derive(Debug)]
+struct Subscription {
+    state: State,
+    delivered: Option<Box<Delivered>>,
+    acknowledged: u64,
+    fetch: bool,
+}
+
+impl Subscription {
+    fn new(state: State) -> Self {
+        Subscription { state, delivered: None, acknowledged: 0, fetch: false }
+    }
+}
+
+/// What to do with a message that is offered for delivery.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub enum Offer {
+    /// Send it: it is noted as delivered.
+    Deliver,
+    /// Not now: ask the store again when the connection can take it.
+    Later,
+    /// Not at all: not subscribed, another message is unacknowledged, or it was acknowledged before.
+    Drop,
+}
+
+/// Outcome of a confirmed subscription.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub enum Confirmed {
+    /// In force.
+    InForce,
+    /// It was taken over before it was confirmed: `END` follows its `SOK`.
+    Ended,
+}
+
+/// What `ACK` acknowledges.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub struct Acknowledging {
+    /// The message.
+    pub message: Delivered,
+    /// It was got by `GET`: the next message is not sent in the answer.
+    pub got: bool,
+}
+
+/// A queue is used by both `SUB` and `GET` on one connection.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub struct Prohibited;
+
+/// How a queue is used, for `QUE`.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub struct Use {
+    /// By `GET`.
+    pub got: bool,
+    /// A message waits for room in the outbound queue.
+    pub waiting: bool,
+    /// The unacknowledged message.
+    pub delivered: Option<MessageId>,
+}
+
+/// All subscriptions of a connection.
+#[derive(Debug, Default)]
+pub struct Subscriptions {
+    queues: QueueMap<Subscription>,
+    to_fetch: Vec<QueueId>,
+    in_force: usize,
+}
+
+impl Subscriptions {
+    /// `SUB` begins. Subscribing again makes the unacknowledged message be sent again.
+    pub fn begin(&mut self, queue: QueueId) -> Result<(), Prohibited> {
+        let subscription =
+            self.queues.entry(queue).or_insert_with(|| Subscription::new(State::Pending { ended: None }));
+        if subscription.state == State::Got {
+            return Err(Prohibited);
+        }
+        subscription.delivered = None;
+        Ok(())
+    }
+
+    /// The registry has it.
+    pub fn confirm(&mut self, queue: QueueId, epoch: Epoch) -> Confirmed {
+        let Some(subscription) = self.queues.get_mut(&queue) else { return Confirmed::Ended };
+        match subscription.state {
+            State::Pending { ended } if ended.is_some_and(|ended| ended >= epoch) => {
+                self.queues.remove(&queue);
+                Confirmed::Ended
+            }
+            State::Pending { .. } => {
+                self.in_force += 1;
+                subscription.state = State::Active { epoch };
+                if subscription.fetch {
+                    self.to_fetch.push(queue);
+                }
+                Confirmed::InForce
+            }
+            State::Active { .. } => {
+                subscription.state = State::Active { epoch };
+                Confirmed::InForce
+            }
+            State::Got => Confirmed::InForce,
+        }
+    }
+
+    /// `SUB` failed: forgets a subscription that never was in force.
+    pub fn abandon(&mut self, queue: QueueId) {
+        if matches!(self.queues.get(&queue), Some(Subscription { state: State::Pending { .. }, .. })) {
+            self.queues.remove(&queue);
+        }
+    }
+
+    /// `GET` begins.
+    pub fn get(&mut self, queue: QueueId) -> Result<(), Prohibited> {
+        let subscription = self.queues.entry(queue).or_insert_with(|| Subscription::new(State::Got));
+        match subscription.state {
+            State::Got => {
+                subscription.delivered = None;
+                Ok(())
+            }
+            State::Pending { .. } | State::Active { .. } => Err(Prohibited),
+        }
+    }
+
+    /// A message for a subscribed queue, pushed by its sender or read by us. `room`: whether the outbound queue takes it.
+    pub fn offer(&mut self, queue: QueueId, message: Delivered, room: bool) -> Offer {
+        let Some(subscription) = self.queues.get_mut(&queue) else { return Offer::Drop };
+        if subscription.delivered.is_some() || message.sequence <= subscription.acknowledged {
+            return Offer::Drop;
+        }
+        let active = matches!(subscription.state, State::Active { .. });
+        if subscription.state == State::Got {
+            return Offer::Drop;
+        }
+        if !active || !room {
+            self.want(queue);
+            return Offer::Later;
+        }
+        subscription.delivered = Some(Box::new(message));
+        Offer::Deliver
+    }
+
+    /// Notes a message as delivered in the answer to the command being executed (`ACK`, `GET`).
+    pub fn delivered(&mut self, queue: QueueId, message: Delivered) {
+        if let Some(subscription) = self.queues.get_mut(&queue) {
+            subscription.delivered = Some(Box::new(message));
+        }
+    }
+
+    /// `ACK` begins: which message it acknowledges, if `id` (any if `None`) is the delivered one.
+    pub fn acknowledge(&mut self, queue: QueueId, id: Option<MessageId>) -> Option<Acknowledging> {
+        let subscription = self.queues.get_mut(&queue)?;
+        let message = **subscription.delivered.as_ref().filter(|d| id.is_none_or(|id| id == d.id))?;
+        subscription.delivered = None;
+        subscription.acknowledged = subscription.acknowledged.max(message.sequence);
+        Some(Acknowledging { message, got: subscription.state == State::Got })
+    }
+
+    /// `ACK` was not stored: the message counts as delivered again.
+    pub fn restore(&mut self, queue: QueueId, message: Delivered) {
+        if let Some(subscription) = self.queues.get_mut(&queue) {
+            subscription.acknowledged = message.sequence.saturating_sub(1);
+            subscription.delivered = Some(Box::new(message));
+        }
+    }
+
+    /// Another connection took over the subscription of this epoch. Whether the client is to be told now.
+    pub fn ended(&mut self, queue: QueueId, epoch: Epoch) -> bool {
+        let Some(subscription) = self.queues.get_mut(&queue) else { return false };
+        match &mut subscription.state {
+            State::Pending { ended } => {
+                *ended = Some(ended.map_or(epoch, |before| before.max(epoch)));
+                false
+            }
+            State::Active { epoch: current } if *current == epoch => {
+                self.forget(queue);
+                true
+            }
+            State::Active { .. } | State::Got => false,
+        }
+    }
+
+    /// The queue was deleted. Whether it was subscribed here.
+    pub fn forget(&mut self, queue: QueueId) -> bool {
+        let removed = self.queues.remove(&queue);
+        let active = removed.as_ref().is_some_and(|s| matches!(s.state, State::Active { .. }));
+        self.in_force -= usize::from(active);
+        if self.queues.capacity() > 64 && self.queues.len() < self.queues.capacity() / 4 {
+            self.queues.shrink_to(self.queues.len() * 2);
+        }
+        removed.is_some()
+    }
+
+    /// How the queue is used here.
+    pub fn usage(&self, queue: &QueueId) -> Option<Use> {
+        self.queues.get(queue).map(|s| Use {
+            got: s.state == State::Got,
+            waiting: s.fetch,
+            delivered: s.delivered.as_ref().map(|d| d.id),
+        })
+    }
+
+    /// Notes that the store has something for the queue which could not be sent. A subscription that is not in force yet
+    /// joins the line when it is.
+    pub fn want(&mut self, queue: QueueId) {
+        if let Some(subscription) = self.queues.get_mut(&queue)
+            && !std::mem::replace(&mut subscription.fetch, true)
+            && matches!(subscription.state, State::Active { .. })
+        {
+            self.to_fetch.push(queue);
+        }
+    }
+
+    /// Whether the store is to be asked for any queue now.
+    pub fn can_fetch(&self) -> bool {
+        !self.to_fetch.is_empty()
+    }
+
+    /// Takes up to `limit` queues for which the store is to be asked now: in force, and nothing delivered.
+    pub fn take_wanted(&mut self, limit: usize) -> Vec<QueueId> {
+        let mut taken = Vec::new();
+        while taken.len() < limit {
+            let Some(queue) = self.to_fetch.pop() else { break };
+            let Some(subscription) = self.queues.get_mut(&queue) else { continue };
+            subscription.fetch = false;
+            if subscription.delivered.is_none() {
+                taken.push(queue);
+            }
+        }
+        if self.to_fetch.is_empty() {
+            self.to_fetch = Vec::new();
+        }
+        taken
+    }
+
+    /// Number of subscriptions in force.
+    pub fn in_force(&self) -> usize {
+        self.in_force
+    }
+
+    /// Takes all out, for a connection that ends: the queues to be unsubscribed.
+    pub fn drain(&mut self) -> Vec<QueueId> {
+        self.in_force = 0;
+        self.to_fetch = Vec::new();
+        let all = std::mem::take(&mut self.queues);
+        all.into_iter().filter(|(_, s)| s.state != State::Got).map(|(queue, _)| queue).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue() -> QueueId {
+        QueueId([7; 24])
+    }
+
+    fn message(sequence: u64) -> Delivered {
+        Delivered { id: MessageId([u8::try_from(sequence).unwrap(); 24]), sequence }
+    }
+
+    fn active() -> Subscriptions {
+        let mut subscriptions = Subscriptions::default();
+        subscriptions.begin(queue()).unwrap();
+        assert_eq!(subscriptions.confirm(queue(), Epoch(5)), Confirmed::InForce);
+        subscriptions
+    }
+
+    #[test]
+    fn at_most_one_message_is_unacknowledged() {
+        let mut s = active();
+        assert_eq!(s.offer(queue(), message(1), true), Offer::Deliver);
+        assert_eq!(s.offer(queue(), message(2), true), Offer::Drop);
+        assert_eq!(s.acknowledge(queue(), Some(message(2).id)), None);
+        assert_eq!(
+            s.acknowledge(queue(), Some(message(1).id)),
+            Some(Acknowledging { message: message(1), got: false })
+        );
+        assert_eq!(s.acknowledge(queue(), None), None, "acknowledged once only");
+        assert_eq!(s.offer(queue(), message(2), true), Offer::Deliver);
+    }
+
+    #[test]
+    fn a_message_is_never_shown_after_its_acknowledgement() {
+        let mut s = active();
+        assert_eq!(s.offer(queue(), message(3), true), Offer::Deliver);
+        s.acknowledge(queue(), None).unwrap();
+        assert_eq!(s.offer(queue(), message(3), true), Offer::Drop);
+        assert_eq!(s.offer(queue(), message(2), true), Offer::Drop);
+        assert_eq!(s.offer(queue(), message(4), true), Offer::Deliver);
+    }
+
+    #[test]
+    fn an_acknowledgement_that_was_not_stored_leaves_the_message_delivered() {
+        let mut s = active();
+        s.offer(queue(), message(3), true);
+        let acknowledging = s.acknowledge(queue(), None).unwrap();
+        s.restore(queue(), acknowledging.message);
+        assert_eq!(s.offer(queue(), message(4), true), Offer::Drop);
+        assert_eq!(s.acknowledge(queue(), Some(message(3).id)).map(|a| a.message), Some(message(3)));
+    }
+
+    #[test]
+    fn what_finds_no_room_is_fetched_later_and_once() {
+        let mut s = active();
+        assert_eq!(s.offer(queue(), message(1), false), Offer::Later);
+        assert_eq!(s.offer(queue(), message(1), false), Offer::Later);
+        assert_eq!(s.usage(&queue()).map(|u| u.waiting), Some(true));
+        assert_eq!(s.take_wanted(10), [queue()]);
+        assert!(s.take_wanted(10).is_empty());
+        assert_eq!(s.offer(queue(), message(1), true), Offer::Deliver);
+    }
+
+    #[test]
+    fn a_message_that_arrives_before_the_subscription_is_answered_is_fetched_after() {
+        let mut s = Subscriptions::default();
+        s.begin(queue()).unwrap();
+        assert_eq!(s.offer(queue(), message(1), true), Offer::Later);
+        assert!(s.take_wanted(10).is_empty(), "not in force yet");
+        assert!(!s.can_fetch());
+        s.confirm(queue(), Epoch(1));
+        assert_eq!(s.take_wanted(10), [queue()]);
+    }
+
+    #[test]
+    fn a_late_end_of_an_earlier_subscription_does_not_end_the_one_in_force() {
+        let mut s = active();
+        s.begin(queue()).unwrap();
+        s.confirm(queue(), Epoch(9));
+        assert!(!s.ended(queue(), Epoch(5)));
+        assert_eq!(s.offer(queue(), message(1), true), Offer::Deliver);
+        assert!(s.ended(queue(), Epoch(9)));
+        assert_eq!(s.offer(queue(), message(2), true), Offer::Drop, "nothing is delivered after END");
+        assert_eq!(s.in_force(), 0);
+    }
+
+    #[test]
+    fn a_take_over_before_the_confirmation_ends_the_subscription() {
+        let mut s = Subscriptions::default();
+        s.begin(queue()).unwrap();
+        assert!(!s.ended(queue(), Epoch(3)));
+        assert_eq!(s.confirm(queue(), Epoch(3)), Confirmed::Ended);
+        assert_eq!(s.offer(queue(), message(1), true), Offer::Drop);
+    }
+
+    #[test]
+    fn get_and_sub_exclude_each_other() {
+        let mut s = active();
+        assert_eq!(s.get(queue()), Err(Prohibited));
+        let mut s = Subscriptions::default();
+        s.get(queue()).unwrap();
+        assert_eq!(s.begin(queue()), Err(Prohibited));
+        s.delivered(queue(), message(1));
+        assert_eq!(s.acknowledge(queue(), None), Some(Acknowledging { message: message(1), got: true }));
+        assert!(s.drain().is_empty(), "GET subscribes to nothing");
+    }
+
+    #[test]
+    fn subscribing_again_delivers_the_unacknowledged_message_again() {
+        let mut s = active();
+        assert_eq!(s.offer(queue(), message(1), true), Offer::Deliver);
+        s.begin(queue()).unwrap();
+        s.confirm(queue(), Epoch(6));
+        assert_eq!(s.offer(queue(), message(1), true), Offer::Deliver);
+    }
+}

@@ -1,0 +1,134 @@
+//! The registry as its askers see it: one value that knows the shards.
+
+use std::sync::Arc;
+
+use actix::Actor;
+use actix_rt::ArbiterHandle;
+use futures_util::future::try_join_all;
+
+use super::{
+    ConnectionId, ConnectionRef, Displaced, Epoch, FindSubscribers, RemoveQueues, Subscribe, SubscriptionRegistry,
+    Unsubscribe,
+};
+use crate::actors::mailbox::{Gate, MailboxMetrics, SendError, Sender};
+use crate::protocol::QueueId;
+
+/// Handles to one shard.
+#[derive(Clone, Debug)]
+pub struct Shard {
+    /// To subscribe.
+    pub subscribe: Sender<Subscribe>,
+    /// To forget a connection.
+    pub unsubscribe: Sender<Unsubscribe>,
+    /// To find subscribers.
+    pub find: Sender<FindSubscribers>,
+    /// To forget queues.
+    pub remove: Sender<RemoveQueues>,
+}
+
+impl Shard {
+    /// Starts a shard on `arbiter` with room for `capacity` messages.
+    pub fn start(arbiter: &ArbiterHandle, capacity: usize, metrics: Arc<MailboxMetrics>) -> Self {
+        let actor = SubscriptionRegistry::start_in_arbiter(arbiter, |_| SubscriptionRegistry::default());
+        let gate = Gate::new(capacity, metrics);
+        Shard {
+            subscribe: Sender::new(&actor, Arc::clone(&gate)),
+            unsubscribe: Sender::new(&actor, Arc::clone(&gate)),
+            find: Sender::new(&actor, Arc::clone(&gate)),
+            remove: Sender::new(&actor, gate),
+        }
+    }
+}
+
+/// All shards. A queue always belongs to the same one.
+#[derive(Clone, Debug)]
+pub struct RegistryHandle {
+    shards: Arc<[Shard]>,
+}
+
+impl RegistryHandle {
+    /// A registry of these shards, at least one.
+    pub fn new(shards: Vec<Shard>) -> Self {
+        debug_assert!(!shards.is_empty(), "a registry has at least one shard");
+        RegistryHandle { shards: shards.into() }
+    }
+
+    /// Makes `connection` the subscriber of `queues`. Answers the epoch of each subscription, in the order of `queues`,
+    /// and who lost theirs.
+    pub async fn subscribe(
+        &self,
+        connection: &ConnectionRef,
+        queues: &[QueueId],
+    ) -> Result<(Vec<Epoch>, Vec<Displaced>), SendError> {
+        let asked = self.split(queues).map(|(shard, part)| async move {
+            let message = Subscribe { connection: Arc::clone(connection), queues: part.queues };
+            Ok((part.positions, shard.subscribe.send(message).await?))
+        });
+        let mut epochs = vec![Epoch(0); queues.len()];
+        let mut displaced = Vec::new();
+        for (positions, subscribed) in try_join_all(asked).await? {
+            place(&mut epochs, &positions, std::iter::repeat(subscribed.epoch));
+            displaced.extend(subscribed.displaced);
+        }
+        Ok((epochs, displaced))
+    }
+
+    /// Forgets the subscriptions of a connection that has ended.
+    pub async fn unsubscribe(&self, connection: ConnectionId, queues: &[QueueId]) -> Result<(), SendError> {
+        let asked = self.split(queues).map(|(shard, part)| async move {
+            shard.unsubscribe.send(Unsubscribe { connection, queues: part.queues }).await
+        });
+        try_join_all(asked).await.map(drop)
+    }
+
+    /// The subscribers of `queues`, in their order.
+    pub async fn find(&self, queues: &[QueueId]) -> Result<Vec<Option<ConnectionRef>>, SendError> {
+        let asked = self.split(queues).map(|(shard, part)| async move {
+            Ok((part.positions, shard.find.send(FindSubscribers { queues: part.queues }).await?))
+        });
+        let mut found = vec![None; queues.len()];
+        for (positions, subscribers) in try_join_all(asked).await? {
+            place(&mut found, &positions, subscribers);
+        }
+        Ok(found)
+    }
+
+    /// Forgets deleted queues; answers who was subscribed.
+    pub async fn remove(&self, queues: &[QueueId]) -> Result<Vec<Displaced>, SendError> {
+        let asked = self
+            .split(queues)
+            .map(|(shard, part)| async move { shard.remove.send(RemoveQueues { queues: part.queues }).await });
+        Ok(try_join_all(asked).await?.into_iter().flatten().collect())
+    }
+
+    fn shard_of(&self, queue: &QueueId) -> usize {
+        usize::from(queue.0[QueueId::LENGTH - 1]) % self.shards.len()
+    }
+
+    /// The queues of each shard with their positions in `queues`; shards without any are left out.
+    fn split(&self, queues: &[QueueId]) -> impl Iterator<Item = (&Shard, Part)> {
+        let mut parts: Vec<Part> = self.shards.iter().map(|_| Part::default()).collect();
+        for (position, queue) in queues.iter().enumerate() {
+            if let Some(part) = parts.get_mut(self.shard_of(queue)) {
+                part.positions.push(position);
+                part.queues.push(*queue);
+            }
+        }
+        self.shards.iter().zip(parts).filter(|(_, part)| !part.queues.is_empty())
+    }
+}
+
+/// What one shard is asked about.
+#[derive(Default)]
+struct Part {
+    positions: Vec<usize>,
+    queues: Vec<QueueId>,
+}
+
+fn place<T>(all: &mut [T], positions: &[usize], values: impl IntoIterator<Item = T>) {
+    for (position, value) in positions.iter().zip(values) {
+        if let Some(slot) = all.get_mut(*position) {
+            *slot = value;
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A worker: the connections of one thread.
+//!
+//! Owns the table of its thread's connections and the sweep over them, which closes inactive and stalled ones: one timer
+//! for all of them. Takes accepted sockets, makes the handshake in a task of its own, and starts a
+//! [`Connection`] for each that succeeds. Stops with the system, after [`Drain`].
+//!
+//! Says no by not taking sockets: the acceptor waits for a place in its mailbox and for the permits that each socket
+//! carries.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use actix::{Actor, AsyncContext, Context, Handler, Message, ResponseFuture};
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tracing::debug;
+
+use super::connection::core::{CloseReason, Core, CoreRef, Patience};
+use super::connection::encode::Encoder;
+use super::connection::{Connection, Services};
+use super::mailbox::{Letter, MailboxMetrics};
+use super::registry::ConnectionId;
+use crate::transport::accept::{Accepted, Acceptor};
+
+/// Sockets that wait for a worker's attention.
+pub const MAILBOX: usize = 64;
+
+/// Make a handshake on this socket and serve it.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Serve {
+    /// The socket, not yet registered with any runtime.
+    pub socket: std::net::TcpStream,
+    /// Held until the connection has ended and its subscriptions are gone.
+    pub connection: OwnedSemaphorePermit,
+    /// Held until the handshake has ended.
+    pub handshake: OwnedSemaphorePermit,
+}
+
+/// Finish what is being answered and close all connections; answered when none is left.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub struct Drain;
+
+/// What all workers share.
+#[derive(Clone)]
+pub struct WorkerShared {
+    /// Makes handshakes.
+    pub acceptor: Arc<Acceptor>,
+    /// For connections.
+    pub services: Arc<Services>,
+    /// When connections are closed by the sweep.
+    pub patience: Patience,
+    /// Metrics of connections' mailboxes.
+    pub connection_mailboxes: Arc<MailboxMetrics>,
+    /// The last connection ID given.
+    pub last_id: Arc<AtomicU64>,
+}
+
+/// The connections of a thread.
+#[derive(Default)]
+struct Table {
+    connections: HashMap<ConnectionId, CoreRef>,
+    draining: bool,
+    empty: Rc<Notify>,
+    handshakes: usize,
+}
+
+impl Table {
+    fn is_empty(&self) -> bool {
+        self.connections.is_empty() && self.handshakes == 0
+    }
+
+    fn remove(&mut self, id: ConnectionId) {
+        self.connections.remove(&id);
+        self.notify_if_empty();
+    }
+
+    fn end_handshake(&mut self) {
+        self.handshakes -= 1;
+        self.notify_if_empty();
+    }
+
+    fn notify_if_empty(&self) {
+        if self.is_empty() {
+            self.empty.notify_one();
+        }
+    }
+}
+
+type TableRef = Rc<RefCell<Table>>;
+
+/// The actor.
+pub struct Worker {
+    shared: WorkerShared,
+    table: TableRef,
+}
+
+impl Worker {
+    /// A worker for the current thread.
+    pub fn new(shared: WorkerShared) -> Self {
+        Worker { shared, table: TableRef::default() }
+    }
+
+    fn sweep(&mut self, _: &mut Context<Self>) {
+        let connections: Vec<CoreRef> = self.table.borrow().connections.values().cloned().collect();
+        for core in connections {
+            core.borrow_mut().sweep(&self.shared.patience);
+        }
+    }
+
+    /// Often enough that patience is kept to within a quarter, and not more than once a second.
+    fn sweep_interval(&self) -> Duration {
+        let Patience { inactive, stalled } = self.shared.patience;
+        let shortest = inactive.map_or(stalled, |inactive| inactive.min(stalled));
+        (shortest / 4).clamp(Duration::from_secs(1), Duration::from_secs(30))
+    }
+}
+
+impl Actor for Worker {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(self.sweep_interval(), Self::sweep);
+    }
+}
+
+impl Handler<Letter<Serve>> for Worker {
+    type Result = ();
+
+    fn handle(&mut self, letter: Letter<Serve>, _: &mut Self::Context) {
+        let (serve, _place) = letter.open();
+        if self.table.borrow().draining {
+            return;
+        }
+        self.table.borrow_mut().handshakes += 1;
+        let (shared, table) = (self.shared.clone(), Rc::clone(&self.table));
+        actix_rt::spawn(async move {
+            begin(&shared, &table, serve).await;
+            table.borrow_mut().end_handshake();
+        });
+    }
+}
+
+/// The handshake; on success the connection lives on by itself.
+async fn begin(shared: &WorkerShared, table: &TableRef, serve: Serve) {
+    let Serve { socket, connection, handshake } = serve;
+    let accepted = match shared.acceptor.accept(socket).await {
+        Ok(accepted) => accepted,
+        Err(error) => return debug!(%error, "handshake failed"),
+    };
+    drop(handshake);
+    if !table.borrow().draining {
+        start(shared, table, accepted, connection);
+    }
+}
+
+fn start(shared: &WorkerShared, table: &TableRef, accepted: Accepted, permit: OwnedSemaphorePermit) {
+    let Accepted { stream, session } = accepted;
+    let id = ConnectionId(shared.last_id.fetch_add(1, Ordering::Relaxed) + 1);
+    let core = Core::new(Encoder::new(session.params), shared.services.settings.client_blocks);
+    table.borrow_mut().connections.insert(id, Rc::clone(&core));
+    let on_end = {
+        let table = Rc::clone(table);
+        Box::new(move || {
+            table.borrow_mut().remove(id);
+            drop(permit);
+        })
+    };
+    let metrics = Arc::clone(&shared.connection_mailboxes);
+    Connection::start(id, stream, session.into(), core, Arc::clone(&shared.services), metrics, on_end);
+}
+
+impl Handler<Letter<Drain>> for Worker {
+    type Result = ResponseFuture<()>;
+
+    fn handle(&mut self, letter: Letter<Drain>, _: &mut Self::Context) -> Self::Result {
+        let (Drain, place) = letter.open();
+        let table = Rc::clone(&self.table);
+        table.borrow_mut().draining = true;
+        let connections: Vec<CoreRef> = table.borrow().connections.values().cloned().collect();
+        for core in connections {
+            core.borrow_mut().close(CloseReason::Shutdown);
+        }
+        let empty = Rc::clone(&table.borrow().empty);
+        Box::pin(async move {
+            let _place = place;
+            loop {
+                let emptied = empty.notified();
+                if table.borrow().is_empty() {
+                    break;
+                }
+                emptied.await;
+            }
+        })
+    }
+}

@@ -1,1 +1,0 @@
-//! Transmissions: authorization, session, correlation and entity IDs, command.

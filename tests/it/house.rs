@@ -1,0 +1,64 @@
+//! Rules of the house that no lint checks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The only file that sends to an actor without a handle: it makes the handles.
+const MAY_SEND_RAW: &str = "src/actors/mailbox.rs";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All Rust files under `directory`, relative to the root of the repository.
+fn rust_files(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(directory)).unwrap().map(|entry| entry.unwrap());
+    let (directories, files): (Vec<_>, Vec<_>) = entries.partition(|entry| entry.file_type().unwrap().is_dir());
+    let nested = directories.iter().flat_map(|entry| rust_files(&directory.join(entry.file_name())));
+    let here = files.iter().map(|entry| directory.join(entry.file_name()));
+    here.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).chain(nested).collect()
+}
+
+/// Lines of `path` before its unit tests, which stand last in a file.
+fn lines_without_tests(path: &Path) -> usize {
+    let text = fs::read_to_string(root().join(path)).unwrap();
+    text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).count()
+}
+
+#[test]
+fn only_the_mailbox_switches_off_the_ban_of_unbounded_sends() {
+    let files: Vec<_> = ["src", "benches"].into_iter().filter(|directory| root().join(directory).exists()).collect();
+    let offenders: Vec<_> = files
+        .iter()
+        .flat_map(|directory| rust_files(Path::new(directory)))
+        .filter(|path| path != Path::new(MAY_SEND_RAW))
+        .filter(|path| fs::read_to_string(root().join(path)).unwrap().contains("clippy::disallowed_methods"))
+        .collect();
+    assert!(offenders.is_empty(), "clippy::disallowed_methods is allowed in {offenders:?}");
+}
+
+#[test]
+fn no_file_has_more_than_400_lines_besides_its_tests() {
+    let long: Vec<_> = rust_files(Path::new("src"))
+        .into_iter()
+        .map(|path| (lines_without_tests(&path), path))
+        .filter(|(lines, _)| *lines > 400)
+        .collect();
+    assert!(long.is_empty(), "to be split along a concept: {long:?}");
+}
+
+#[test]
+fn nothing_in_the_protocol_layer_does_io_or_knows_the_layers_above() {
+    let foreign = ["tokio", "actix", "std::net", "std::fs", "crate::transport", "crate::store", "crate::actors"];
+    let offenders: Vec<_> =
+        rust_files(Path::new("src/protocol")).into_iter().flat_map(|path| foreign_uses(&path, &foreign)).collect();
+    assert!(offenders.is_empty(), "src/protocol is pure: {offenders:?}");
+}
+
+/// The `use` lines of `path` that name one of `foreign`.
+fn foreign_uses(path: &Path, foreign: &[&str]) -> Vec<String> {
+    let text = fs::read_to_string(root().join(path)).unwrap();
+    let uses = text.lines().filter(|line| line.trim_start().starts_with("use "));
+    let bad = uses.filter(|line| foreign.iter().any(|name| line.contains(name)));
+    bad.map(|line| format!("{}: {line}", path.display())).collect()
+}

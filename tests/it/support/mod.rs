@@ -1,0 +1,5 @@
+//! What the tests share: a server process of their own.
+
+mod server;
+
+pub use server::{Installation, Server};
