@@ -10,44 +10,44 @@ use std::sync::LazyLock;
 use subtle::ConstantTimeEq;
 
 use super::dh::SecretDhKey;
-use super::digest::sha512;
+use super::digest::sha512_of_parts;
 use super::nonce::Nonce;
-use super::secret_box::BOX_OVERHEAD;
-use super::signature::{ED448_SIGNATURE_LENGTH, ED25519_SIGNATURE_LENGTH, verify_ed448, verify_ed25519};
+use super::signature::{verify_ed448, verify_ed25519};
 use super::signing_key::SigningKey;
 use super::{CryptoError, SharedSecret};
 use crate::protocol::ids::CorrelationId;
 use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
+use crate::protocol::transmission::{Authorization, Signature};
 
-/// Length of an authenticator in bytes. No signature has this length, so the length tells which one it is.
-pub const AUTHENTICATOR_LENGTH: usize = 64 + BOX_OVERHEAD;
-
-/// Whether `authorization` (a signature or an authenticator) allows the owner of `key` what is in `authorized`.
+/// Whether `authorization` allows the owner of `key` what is in `authorized`, given in parts that follow each other.
 ///
-/// No authorization and one of unknown length allow nothing. With a key of another kind, or without any (no such queue),
-/// a key that nobody owns is verified against instead, and the answer is no whatever comes out.
+/// No authorization allows nothing. With a key of another kind, or without any (no such queue), a key that nobody owns is
+/// verified against instead, and the answer is no whatever comes out. `session_key` is the server's in this session.
 pub fn verify_authorization(
     key: Option<&PublicAuthKey>,
-    authorization: &[u8],
-    authorized: &[u8],
+    authorization: &Authorization,
+    authorized: &[&[u8]],
     correlation_id: &CorrelationId,
     session_key: &SecretDhKey,
 ) -> bool {
-    if let Ok(signature) = <&[u8; ED25519_SIGNATURE_LENGTH]>::try_from(authorization) {
-        let key = key.and_then(|key| if let PublicAuthKey::Ed25519(key) = key { Some(key) } else { None });
-        decide(key, &NOBODY.ed25519, |key| verify_ed25519(key, authorized, signature))
-    } else if authorization.len() == ED448_SIGNATURE_LENGTH {
-        let key = key.and_then(|key| if let PublicAuthKey::Ed448(key) = key { Some(&**key) } else { None });
-        decide(key, &NOBODY.ed448, |key| verify_ed448(key, authorized, authorization))
-    } else if let Ok(authenticator) = <&[u8; AUTHENTICATOR_LENGTH]>::try_from(authorization) {
-        let key = key.and_then(|key| if let PublicAuthKey::X25519(key) = key { Some(key) } else { None });
-        let nonce = Nonce::from(correlation_id);
-        decide(key, &NOBODY.x25519, |key| {
-            let secret = session_key.agree(key).ok()?;
-            Some(authenticate(&secret, &nonce, authorized).as_slice().ct_eq(authenticator.as_slice()).into())
-        })
-    } else {
-        false
+    match authorization {
+        Authorization::None => false,
+        Authorization::Signature(Signature::Ed25519(signature)) => {
+            let key = key.and_then(|key| if let PublicAuthKey::Ed25519(key) = key { Some(key) } else { None });
+            decide(key, &NOBODY.ed25519, |key| verify_ed25519(key, authorized, signature))
+        }
+        Authorization::Signature(Signature::Ed448(signature)) => {
+            let key = key.and_then(|key| if let PublicAuthKey::Ed448(key) = key { Some(&**key) } else { None });
+            decide(key, &NOBODY.ed448, |key| verify_ed448(key, authorized, &signature[..]))
+        }
+        Authorization::Authenticator(authenticator) => {
+            let key = key.and_then(|key| if let PublicAuthKey::X25519(key) = key { Some(key) } else { None });
+            let nonce = Nonce::from(correlation_id);
+            decide(key, &NOBODY.x25519, |key| {
+                let secret = session_key.agree(key).ok()?;
+                Some(authenticate(&secret, &nonce, authorized).as_slice().ct_eq(authenticator).into())
+            })
+        }
     }
 }
 
@@ -91,8 +91,8 @@ const fn neutral_point<const N: usize>() -> [u8; N] {
 }
 
 /// The authenticator of `authorized` between the two keys that agree `secret`.
-fn authenticate(secret: &SharedSecret, nonce: &Nonce, authorized: &[u8]) -> Vec<u8> {
-    secret.box_key().seal(nonce, &sha512(authorized))
+fn authenticate(secret: &SharedSecret, nonce: &Nonce, authorized: &[&[u8]]) -> Vec<u8> {
+    secret.box_key().seal(nonce, &sha512_of_parts(authorized))
 }
 
 /// The client's side: a secret key that authorizes commands.
@@ -126,14 +126,15 @@ impl PrivateAuthKey {
         authorized: &[u8],
         correlation_id: &CorrelationId,
         session_key: Option<&PublicDhKey>,
-    ) -> Result<Vec<u8>, CryptoError> {
-        match self {
-            PrivateAuthKey::Signing(key) => key.sign(authorized),
+    ) -> Result<Authorization, CryptoError> {
+        let authorization = match self {
+            PrivateAuthKey::Signing(key) => key.sign(authorized)?,
             PrivateAuthKey::Dh(key) => {
                 let secret = key.agree(session_key.ok_or(CryptoError::Key)?)?;
-                Ok(authenticate(&secret, &Nonce::from(correlation_id), authorized))
+                authenticate(&secret, &Nonce::from(correlation_id), &[authorized])
             }
-        }
+        };
+        Authorization::from_bytes(&authorization).map_err(|_| CryptoError::Signing)
     }
 }
 
@@ -161,9 +162,10 @@ mod tests {
             let id = CorrelationId(bytes(&case["corr_id"]).into());
             let (authorized, expected) = (bytes(&case["authorized"]), bytes(&case["authenticator"]));
             let made = PrivateAuthKey::Dh(queue_key.clone()).authorize(&authorized, &id, Some(&session_key.public_key()));
-            assert_eq!(made.as_ref(), Ok(&expected));
-            assert!(verify_authorization(Some(&public), &expected, &authorized, &id, &session_key));
-            assert!(!verify_authorization(Some(&public), &expected, b"another message", &id, &session_key));
+            let made = made.expect("authorized");
+            assert_eq!(made.as_bytes(), expected);
+            assert!(verify_authorization(Some(&public), &made, &[&authorized], &id, &session_key));
+            assert!(!verify_authorization(Some(&public), &made, &[b"another message"], &id, &session_key));
         });
         assert_eq!(checked, 4);
     }
@@ -176,7 +178,7 @@ mod tests {
         for (i, author) in keys.iter().enumerate() {
             let authorization = author.authorize(b"command", &id, Some(&session.public)).expect("authorized");
             let verify = |key: Option<&PublicAuthKey>, command: &[u8]| {
-                verify_authorization(key, &authorization, command, &id, &session.secret)
+                verify_authorization(key, &authorization, &[&command[..3], &command[3..]], &id, &session.secret)
             };
             for (j, owner) in keys.iter().enumerate() {
                 let public = owner.public_key().expect("a key");
@@ -188,16 +190,17 @@ mod tests {
     }
 
     #[test]
-    fn authorizations_of_other_lengths_and_unusable_keys_are_refused() {
+    fn no_authorization_and_unusable_keys_are_refused() {
         let session = SecretDhKey::generate();
         let unusable = [
             PublicAuthKey::Ed25519([2; 32]),
             PublicAuthKey::Ed448(Box::new([0xff; 57])),
             PublicAuthKey::X25519(PublicDhKey([0; 32])),
         ];
-        for length in [0, 1, 63, 64, 65, 79, 80, 81, 113, 114, 115, 200] {
+        for length in [0, 64, 80, 114] {
+            let authorization = Authorization::from_bytes(&vec![0; length]).expect("a known length");
             for key in unusable.iter().map(Some).chain([None]) {
-                assert!(!verify_authorization(key, &vec![0; length], b"", &CorrelationId::NONE, &session));
+                assert!(!verify_authorization(key, &authorization, &[], &CorrelationId::NONE, &session));
             }
         }
     }
@@ -206,8 +209,8 @@ mod tests {
     fn nobody_has_valid_keys() {
         assert_ne!(NOBODY.ed25519, IDENTITY_ED25519);
         assert_ne!(NOBODY.ed448, IDENTITY_ED448);
-        assert_eq!(verify_ed25519(&NOBODY.ed25519, b"", &[0; 64]), Some(false));
-        assert_eq!(verify_ed448(&NOBODY.ed448, b"", &[0; 114]), Some(false));
+        assert_eq!(verify_ed25519(&NOBODY.ed25519, &[], &[0; 64]), Some(false));
+        assert_eq!(verify_ed448(&NOBODY.ed448, &[], &[0; 114]), Some(false));
         assert!(SecretDhKey::generate().agree(&NOBODY.x25519).is_ok());
     }
 }

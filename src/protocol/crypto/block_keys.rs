@@ -13,14 +13,11 @@ use super::nonce::Nonce;
 use super::padding::{LENGTH_BYTES, unpad};
 use super::secret_box::{BOX_OVERHEAD, BoxKey};
 use super::CryptoError;
+use crate::protocol::block::{BLOCK_SIZE, MAX_PAYLOAD};
 use crate::protocol::ids::SessionId;
 
-/// The length of every block, in bytes.
-pub const BLOCK_LENGTH: usize = 16384;
-/// The longest payload of an encrypted block in bytes; blocks that are not encrypted take no more either.
-pub const MAX_BLOCK_PAYLOAD: usize = PADDED_LENGTH - LENGTH_BYTES;
 /// Length of the padded payload inside an encrypted block, in bytes.
-const PADDED_LENGTH: usize = BLOCK_LENGTH - BOX_OVERHEAD;
+const PADDED_LENGTH: usize = BLOCK_SIZE - BOX_OVERHEAD;
 
 /// Context of the derivation of both chains from the session's secret.
 const INIT_CONTEXT: &[u8] = b"SimpleXSbChainInit";
@@ -72,13 +69,13 @@ impl BlockKeys {
         BlockKeys { send, receive }
     }
 
-    /// Appends to `out` a block of [`BLOCK_LENGTH`] bytes with `payload`, padded and encrypted there without another
+    /// Appends to `out` a block of [`BLOCK_SIZE`] bytes with `payload`, padded and encrypted there without another
     /// buffer.
     ///
     /// # Errors
-    /// [`CryptoError::TooLarge`] for more than [`MAX_BLOCK_PAYLOAD`] bytes. The chain does not move then.
+    /// [`CryptoError::TooLarge`] for more than [`MAX_PAYLOAD`] bytes. The chain does not move then.
     pub fn seal_block(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), CryptoError> {
-        if payload.len() > MAX_BLOCK_PAYLOAD {
+        if payload.len() > MAX_PAYLOAD {
             return Err(CryptoError::TooLarge);
         }
         let (key, nonce) = self.send.step();
@@ -188,7 +185,7 @@ mod tests {
                 let payload = bytes(&case["payload"]);
                 let mut block = Vec::new();
                 sender.seal_block(&payload, &mut block).expect("fits");
-                assert_eq!(block.len(), BLOCK_LENGTH);
+                assert_eq!(block.len(), BLOCK_SIZE);
                 assert_eq!(sha256(&block).as_slice(), bytes(&case["block_sha256"]));
                 let range = receiver.open_block(&mut block).expect("decrypts");
                 assert_eq!(&block[range], payload);
@@ -217,7 +214,7 @@ mod tests {
         let (session_id, secret) = (SessionId([1; 32]), SharedSecret::from_bytes([2; 32]));
         let mut server = BlockKeys::server(&session_id, &secret);
         let mut client = BlockKeys::client(&session_id, &secret);
-        let payload = vec![b'x'; MAX_BLOCK_PAYLOAD + 1];
+        let payload = vec![b'x'; MAX_PAYLOAD + 1];
         let mut block = Vec::new();
         assert_eq!(server.seal_block(&payload, &mut block), Err(CryptoError::TooLarge));
         assert!(block.is_empty());

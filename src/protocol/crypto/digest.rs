@@ -1,7 +1,7 @@
 //! Digests.
 
 use md5::Md5;
-use ring::digest::{SHA256, SHA512, digest};
+use ring::digest::{Context, SHA256, SHA512, digest};
 use sha3::{Digest, Sha3_384};
 
 use crate::protocol::command::IdsHash;
@@ -15,6 +15,13 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 /// SHA-512 of `bytes`.
 pub fn sha512(bytes: &[u8]) -> [u8; 64] {
     fixed(digest(&SHA512, bytes).as_ref())
+}
+
+/// SHA-512 of the parts of a message, one after the other.
+pub(super) fn sha512_of_parts(parts: &[&[u8]]) -> [u8; 64] {
+    let mut context = Context::new(&SHA512);
+    parts.iter().for_each(|part| context.update(part));
+    fixed(context.finish().as_ref())
 }
 
 /// The sender ID that a queue with a link has: the first 24 bytes of SHA3-384 of the correlation ID of `NEW`, which the

@@ -25,15 +25,14 @@ pub(crate) mod test_vectors;
 
 use thiserror::Error;
 
-pub use authorization::{AUTHENTICATOR_LENGTH, PrivateAuthKey, verify_authorization};
-pub use block_keys::{BLOCK_LENGTH, BlockKeys, KeyChain, MAX_BLOCK_PAYLOAD};
+pub use authorization::{PrivateAuthKey, verify_authorization};
+pub use block_keys::{BlockKeys, KeyChain};
 pub use dh::{DhKeyPair, SecretDhKey, SharedSecret};
 pub use digest::{sender_id_for, sha256, sha512};
 pub use nonce::Nonce;
-pub use padding::{pad_into, unpad};
 pub use random::{random_array, random_message_id, random_queue_id, random_service_id};
 pub use secret_box::{BOX_OVERHEAD, BoxKey};
-pub use signature::{ED448_SIGNATURE_LENGTH, ED25519_SIGNATURE_LENGTH, verify_signature};
+pub use signature::verify_signature;
 pub use signing_key::SigningKey;
 
 /// Why a cryptographic operation was refused. Carries no detail on purpose: a peer must not learn where it failed.

@@ -1,30 +1,9 @@
-//! Padding that hides lengths: two bytes of length, the content, then `#` up to a fixed length. Spec: "pad".
+//! Removal of the padding that hides lengths; `block::pad` adds it.
 
 use super::CryptoError;
 
-/// What fills the space after the content.
-const FILLER: u8 = b'#';
 /// Bytes of the length before the content.
 pub(super) const LENGTH_BYTES: usize = 2;
-/// The longest content that can be padded, in bytes. The reference stops two short of what the length could say.
-const MAX_CONTENT: usize = u16::MAX as usize - LENGTH_BYTES;
-
-/// Appends `content` to `out`, padded to `padded_length` bytes.
-///
-/// # Errors
-/// [`CryptoError::TooLarge`] when `content` is longer than `padded_length - 2`; nothing is appended then.
-pub fn pad_into(out: &mut Vec<u8>, content: &[u8], padded_length: usize) -> Result<(), CryptoError> {
-    if content.len() > MAX_CONTENT || content.len() + LENGTH_BYTES > padded_length {
-        return Err(CryptoError::TooLarge);
-    }
-    let length = u16::try_from(content.len()).map_err(|_| CryptoError::TooLarge)?;
-    let end = out.len() + padded_length;
-    out.reserve_exact(padded_length);
-    out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(content);
-    out.resize(end, FILLER);
-    Ok(())
-}
 
 /// The content of `padded`. What fills the rest is not looked at.
 ///
@@ -40,12 +19,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::protocol::block::{TooLarge, pad};
     use crate::protocol::crypto::sha256;
     use crate::protocol::crypto::test_vectors::{bytes, cases, vectors};
 
-    fn padded(content: &[u8], length: usize) -> Result<Vec<u8>, CryptoError> {
+    fn padded(content: &[u8], length: usize) -> Result<Vec<u8>, TooLarge> {
         let mut out = Vec::new();
-        pad_into(&mut out, content, length).map(|()| out)
+        pad(content, length, &mut out).map(|()| out)
     }
 
     #[test]
@@ -55,7 +35,7 @@ mod tests {
             let length = usize::try_from(case["padded_length"].as_u64().expect("a length")).expect("a length");
             let result = padded(&bytes(&case["message"]), length);
             match (&case["error"], &case["padded"]) {
-                (error, _) if error.is_string() => assert_eq!(result, Err(CryptoError::TooLarge)),
+                (error, _) if error.is_string() => assert_eq!(result, Err(TooLarge)),
                 (_, expected) if expected.is_string() => assert_eq!(result, Ok(bytes(expected))),
                 _ => assert_eq!(sha256(&result.expect("padded")).as_slice(), bytes(&case["padded_sha256"])),
             }

@@ -12,7 +12,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::CryptoError;
 use super::nonce::Nonce;
-use super::padding::{pad_into, unpad};
+use super::padding::{LENGTH_BYTES, unpad};
+use crate::protocol::block::pad;
 
 /// What a box is longer than its content, in bytes.
 pub const BOX_OVERHEAD: usize = 16;
@@ -54,7 +55,7 @@ impl BoxKey {
         let start = out.len();
         // All at once, so that the buffer is not moved for the last 16 bytes.
         out.reserve_exact(padded_length + BOX_OVERHEAD);
-        pad_into(out, content, padded_length)?;
+        pad(content, padded_length, out).map_err(|_| CryptoError::TooLarge)?;
         out.resize(start + padded_length + BOX_OVERHEAD, 0);
         crypto_secretbox_easy_inplace(&mut out[start..], &nonce.0, &self.0).map_err(|_| CryptoError::TooLarge)
     }
@@ -87,7 +88,7 @@ impl BoxKey {
     pub fn open_padded(&self, nonce: &Nonce, sealed: &[u8]) -> Result<Vec<u8>, CryptoError> {
         let mut content = self.open(nonce, sealed)?;
         let length = unpad(&content)?.len();
-        content.drain(..content.len().min(super::padding::LENGTH_BYTES));
+        content.drain(..content.len().min(LENGTH_BYTES));
         content.truncate(length);
         Ok(content)
     }

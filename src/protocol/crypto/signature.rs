@@ -1,15 +1,12 @@
 //! Verification of signatures: Ed25519 and Ed448.
 
-use ed25519_dalek::{Signature, Verifier as _, VerifyingKey};
+use ed25519_dalek::{Signature, VerifyingKey};
+use ed25519_dalek::ed25519::signature::MultipartVerifier;
 use openssl::pkey::{Id, PKey};
 use openssl::sign::Verifier;
 
 use crate::protocol::keys::PublicAuthKey;
-
-/// Length of an Ed25519 signature in bytes.
-pub const ED25519_SIGNATURE_LENGTH: usize = 64;
-/// Length of an Ed448 signature in bytes.
-pub const ED448_SIGNATURE_LENGTH: usize = 114;
+use crate::protocol::transmission::ED25519_SIGNATURE;
 
 /// Whether `signature` is the signature of `message` by the owner of `key`; never for an X25519 key.
 ///
@@ -17,29 +14,26 @@ pub const ED448_SIGNATURE_LENGTH: usize = 114;
 pub fn verify_signature(key: &PublicAuthKey, message: &[u8], signature: &[u8]) -> bool {
     match key {
         PublicAuthKey::Ed25519(key) => {
-            signature.try_into().is_ok_and(|signature| verify_ed25519(key, message, signature) == Some(true))
+            signature.try_into().is_ok_and(|signature| verify_ed25519(key, &[message], signature) == Some(true))
         }
-        PublicAuthKey::Ed448(key) => verify_ed448(key, message, signature) == Some(true),
+        PublicAuthKey::Ed448(key) => verify_ed448(key, &[message], signature) == Some(true),
         PublicAuthKey::X25519(_) => false,
     }
 }
 
-/// Verifies an Ed25519 signature; `None`, and next to no work, if `key` is no point of the curve.
-pub(super) fn verify_ed25519(
-    key: &[u8; 32],
-    message: &[u8],
-    signature: &[u8; ED25519_SIGNATURE_LENGTH],
-) -> Option<bool> {
+/// Verifies an Ed25519 signature of the parts of a message, one after the other; `None`, and next to no work, if `key` is
+/// no point of the curve.
+pub(super) fn verify_ed25519(key: &[u8; 32], message: &[&[u8]], signature: &[u8; ED25519_SIGNATURE]) -> Option<bool> {
     let key = VerifyingKey::from_bytes(key).ok()?;
-    Some(key.verify(message, &Signature::from_bytes(signature)).is_ok())
+    Some(key.multipart_verify(message, &Signature::from_bytes(signature)).is_ok())
 }
 
-/// Verifies an Ed448 signature; `None` if the library refuses the key.
-pub(super) fn verify_ed448(key: &[u8; 57], message: &[u8], signature: &[u8]) -> Option<bool> {
+/// Verifies an Ed448 signature of the parts of a message; `None` if the library refuses the key.
+pub(super) fn verify_ed448(key: &[u8; 57], message: &[&[u8]], signature: &[u8]) -> Option<bool> {
     let key = PKey::public_key_from_raw_bytes(key, Id::ED448).ok()?;
     let mut verifier = Verifier::new_without_digest(&key).ok()?;
-    // An error here is a signature that cannot be read, which the library has tried to verify all the same.
-    Some(verifier.verify_oneshot(signature, message).unwrap_or(false))
+    // The library takes no parts. An error here is a signature that cannot be read, after the work of verifying it.
+    Some(verifier.verify_oneshot(signature, &message.concat()).unwrap_or(false))
 }
 
 #[cfg(test)]
