@@ -48,6 +48,10 @@ impl VersionRange {
     /// All that this implementation speaks.
     pub const SUPPORTED: VersionRange = VersionRange { min: Version::SUBSCRIPTION_MODE, max: Version::NAMES };
 
+    /// The oldest version alone: for clients that do not name the protocol in TLS.
+    pub const ONLY_OLDEST: VersionRange =
+        VersionRange { min: Version::SUBSCRIPTION_MODE, max: Version::SUBSCRIPTION_MODE };
+
     /// A range, or `None` if `min > max`.
     pub fn new(min: Version, max: Version) -> Option<Self> {
         (min <= max).then_some(VersionRange { min, max })

@@ -161,7 +161,8 @@ mod tests {
         let checked = cases(&vectors["cb_authenticate"]["cases"], |case| {
             let id = CorrelationId(bytes(&case["corr_id"]).into());
             let (authorized, expected) = (bytes(&case["authorized"]), bytes(&case["authenticator"]));
-            let made = PrivateAuthKey::Dh(queue_key.clone()).authorize(&authorized, &id, Some(&session_key.public_key()));
+            let made =
+                PrivateAuthKey::Dh(queue_key.clone()).authorize(&authorized, &id, Some(&session_key.public_key()));
             let made = made.expect("authorized");
             assert_eq!(made.as_bytes(), expected);
             assert!(verify_authorization(Some(&public), &made, &[&authorized], &id, &session_key));

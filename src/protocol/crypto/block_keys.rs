@@ -8,11 +8,11 @@ use std::ops::Range;
 use ring::hkdf::{HKDF_SHA512, KeyType, Salt};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use super::CryptoError;
 use super::dh::SharedSecret;
 use super::nonce::Nonce;
 use super::padding::{LENGTH_BYTES, unpad};
 use super::secret_box::{BOX_OVERHEAD, BoxKey};
-use super::CryptoError;
 use crate::protocol::block::{BLOCK_SIZE, MAX_PAYLOAD};
 use crate::protocol::ids::SessionId;
 
@@ -108,10 +108,8 @@ impl KeyType for Length {
 fn hkdf<const N: usize>(salt: &[u8], secret: &[u8], context: &[u8]) -> [u8; N] {
     const { assert!(N <= 255 * 64, "more than HKDF-SHA512 can give") };
     let mut out = [0; N];
-    let filled = Salt::new(HKDF_SHA512, salt)
-        .extract(secret)
-        .expand(&[context], Length(N))
-        .and_then(|key| key.fill(&mut out));
+    let filled =
+        Salt::new(HKDF_SHA512, salt).extract(secret).expand(&[context], Length(N)).and_then(|key| key.fill(&mut out));
     debug_assert!(filled.is_ok(), "only lengths past the limit fail");
     out
 }
@@ -128,8 +126,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::protocol::crypto::test_vectors::{array, bytes, cases, vectors};
     use crate::protocol::crypto::sha256;
+    use crate::protocol::crypto::test_vectors::{array, bytes, cases, vectors};
 
     fn session(case: &Value) -> (SessionId, SharedSecret) {
         (SessionId(array(&case["session_id"])), SharedSecret::from_bytes(array(&case["secret"])))
@@ -177,10 +175,9 @@ mod tests {
         let vectors = vectors("crypto.json");
         let (session_id, secret) = session(&vectors["blocks"]);
         let (server, client) = (BlockKeys::server(&session_id, &secret), BlockKeys::client(&session_id, &secret));
-        for (mut sender, mut receiver, name) in [
-            (server.clone(), client.clone(), "server_to_client"),
-            (client, server, "client_to_server"),
-        ] {
+        for (mut sender, mut receiver, name) in
+            [(server.clone(), client.clone(), "server_to_client"), (client, server, "client_to_server")]
+        {
             let checked = cases(&vectors["blocks"][name], |case| {
                 let payload = bytes(&case["payload"]);
                 let mut block = Vec::new();

@@ -1,7 +1,7 @@
 //! Verification of signatures: Ed25519 and Ed448.
 
-use ed25519_dalek::{Signature, VerifyingKey};
 use ed25519_dalek::ed25519::signature::MultipartVerifier;
+use ed25519_dalek::{Signature, VerifyingKey};
 use openssl::pkey::{Id, PKey};
 use openssl::sign::Verifier;
 

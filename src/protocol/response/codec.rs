@@ -5,11 +5,8 @@ use serde::de::IgnoredAny;
 use serde_json::from_slice;
 
 use super::{QueueIds, Response};
-use crate::protocol::certificate::CertificateChainKey;
 use crate::protocol::command::{IdsHash, QueueMode, ServiceQueues};
-use crate::protocol::encoding::{
-    DecodeError, Encode, Reader, put_bool, put_i64, put_large, put_list, put_optional, put_short,
-};
+use crate::protocol::encoding::{DecodeError, Encode, Reader, put_bool, put_i64, put_optional, put_short};
 use crate::protocol::error::{BlockingInfo, CommandError, ErrorType};
 use crate::protocol::version::Version;
 
@@ -64,7 +61,7 @@ impl Response {
             Response::Pkey(session, versions, key) => {
                 put_short(out, session);
                 versions.encode(out);
-                put_chain_key(key, out);
+                key.encode(out);
             }
             Response::Rres(bytes) | Response::Pres(bytes) | Response::Rname(bytes) => out.extend_from_slice(bytes),
             // Serialization of this structure has no way to fail; were it to, the client reports a syntax error.
@@ -99,7 +96,7 @@ fn reader_of(name: &[u8]) -> Option<ReadParameters> {
         b"ALLS" => |_, _| Ok(Response::Alls),
         b"NID" => |_, r| spaced(r, |r| Ok(Response::Nid(r.get()?, r.get()?))),
         b"NMSG" => |_, r| spaced(r, |r| Ok(Response::Nmsg { nonce: r.array()?, meta: r.short()? })),
-        b"PKEY" => |_, r| spaced(r, |r| Ok(Response::Pkey(r.short()?, r.get()?, chain_key(r)?))),
+        b"PKEY" => |_, r| spaced(r, |r| Ok(Response::Pkey(r.short()?, r.get()?, r.get()?))),
         b"RRES" => |_, r| spaced(r, |r| Ok(Response::Rres(r.tail()))),
         b"PRES" => |_, r| spaced(r, |r| Ok(Response::Pres(r.tail()))),
         b"END" => |_, _| Ok(Response::End),
@@ -193,13 +190,4 @@ fn service_queues(version: Version, reader: &mut Reader<'_>) -> Result<ServiceQu
         return reader.get();
     }
     Ok(ServiceQueues { count: reader.i64()?, hash: IdsHash::default() })
-}
-
-fn put_chain_key(key: &CertificateChainKey, out: &mut Vec<u8>) {
-    put_list(out, &key.chain, |out, certificate| put_large(out, certificate));
-    put_large(out, &key.signed_key);
-}
-
-fn chain_key(reader: &mut Reader<'_>) -> Result<CertificateChainKey, DecodeError> {
-    Ok(CertificateChainKey { chain: reader.list(Reader::large)?, signed_key: reader.large()? })
 }

@@ -1,1 +1,0 @@
-//! Handshake messages.
