@@ -128,8 +128,8 @@ impl Client {
             (authorization, None)
         };
         let params = self.params();
-        let pushed = batch
-            .push(|out| encode_command(&params, id, &request.entity_id, &request.command, &mut authorize, out));
+        let pushed =
+            batch.push(|out| encode_command(&params, id, &request.entity_id, &request.command, &mut authorize, out));
         match failed {
             Some(error) => Err(error),
             None => pushed.map_err(|_| ClientError::TooLarge),
@@ -311,12 +311,7 @@ impl Client {
     }
 
     /// An answer repeats the entity ID of the command, unless the relay could not read that far.
-    fn file_answer(
-        &mut self,
-        id: CorrelationId,
-        entity_id: &EntityId,
-        answer: Response,
-    ) -> Result<(), ClientError> {
+    fn file_answer(&mut self, id: CorrelationId, entity_id: &EntityId, answer: Response) -> Result<(), ClientError> {
         let asked = self.asked.remove(&id).ok_or(ClientError::NotAsked(answer.name()))?;
         let unread = matches!(answer, Response::Err(_)) && entity_id.is_empty();
         if asked != *entity_id && !unread {

@@ -230,7 +230,8 @@ impl Queue {
 
     /// Decrypts a delivered message: its nonce is its ID, and its size is always the same.
     pub fn open(&self, id: &[u8], body: &[u8]) -> Result<ReceivedMessage, ClientError> {
-        let nonce: [u8; Nonce::LENGTH] = id.try_into().map_err(|_| ClientError::BadMessage("has an ID of another length"))?;
+        let nonce: [u8; Nonce::LENGTH] =
+            id.try_into().map_err(|_| ClientError::BadMessage("has an ID of another length"))?;
         if body.len() != DELIVERED_LENGTH {
             return Err(ClientError::BadMessage("has another length"));
         }

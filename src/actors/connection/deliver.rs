@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use super::block::Sending;
 use super::core::message_sent;
+use crate::protocol::MessageId;
 use crate::protocol::crypto::SharedSecret;
 use crate::protocol::message::{MessageBody, encrypt_body};
 use crate::protocol::response::Response;
-use crate::protocol::MessageId;
 use crate::store::{DhSecret, Message, MessageContent};
 
 /// `MSG` with a stored message.

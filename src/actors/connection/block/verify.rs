@@ -12,7 +12,11 @@ use crate::protocol::transmission::ClientTransmission;
 use crate::store::QueueRecord;
 
 /// Checks a command's authorization against its queue.
-pub fn verify(cx: &JobContext, transmission: &ClientTransmission, record: Option<&QueueRecord>) -> Result<(), ErrorType> {
+pub fn verify(
+    cx: &JobContext,
+    transmission: &ClientTransmission,
+    record: Option<&QueueRecord>,
+) -> Result<(), ErrorType> {
     if transmission.service_signature.is_some() {
         return Err(ErrorType::Service);
     }
@@ -76,7 +80,8 @@ struct Verifier<'a> {
 
 impl<'a> Verifier<'a> {
     fn new(transmission: &'a ClientTransmission, session_key: &'a SecretDhKey) -> Self {
-        let authorized = if transmission.authorization.is_none() { Vec::new() } else { transmission.authorized.to_vec() };
+        let authorized =
+            if transmission.authorization.is_none() { Vec::new() } else { transmission.authorized.to_vec() };
         Verifier { transmission, authorized, session_key }
     }
 

@@ -88,8 +88,7 @@ impl World {
         };
         let io = ScriptedIo(Rc::clone(&wire));
         let services = Arc::clone(&self.services);
-        let handle =
-            Connection::start(id, io, session, Rc::clone(&core), services, Arc::clone(&self.metrics), on_end);
+        let handle = Connection::start(id, io, session, Rc::clone(&core), services, Arc::clone(&self.metrics), on_end);
         Peer { wire, core, handle, params, ended, received: RefCell::default() }
     }
 }
@@ -211,9 +210,7 @@ impl Peer {
             id[..8].copy_from_slice(&number.to_be_bytes());
             let id = CorrelationId(Bytes::copy_from_slice(&id));
             let authorize = |bytes: &[u8]| match key {
-                Some(key) => {
-                    (Authorization::from_bytes(&key.authorize(bytes, &id, None).unwrap()).unwrap(), None)
-                }
+                Some(key) => (Authorization::from_bytes(&key.authorize(bytes, &id, None).unwrap()).unwrap(), None),
                 None => (Authorization::None, None),
             };
             batch.push(|out| encode_command(&self.params, &id, entity, command, authorize, out)).unwrap();
