@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, Message, ResponseFuture};
-use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tracing::debug;
 
@@ -24,7 +23,7 @@ use super::connection::encode::Encoder;
 use super::connection::{Connection, Services, Session};
 use super::mailbox::{Letter, MailboxMetrics};
 use super::registry::ConnectionId;
-use crate::transport::server::{Accepted, TransportServer};
+use crate::transport::accept::{Accepted, Acceptor};
 
 /// Sockets that wait for a worker's attention.
 pub const MAILBOX: usize = 64;
@@ -50,7 +49,7 @@ pub struct Drain;
 #[derive(Clone)]
 pub struct WorkerShared {
     /// Makes handshakes.
-    pub acceptor: TransportServer,
+    pub acceptor: Acceptor,
     /// For connections.
     pub services: Arc<Services>,
     /// When connections are closed by the sweep.
@@ -149,11 +148,7 @@ impl Handler<Letter<Serve>> for Worker {
 /// The handshake; on success the connection lives on by itself.
 async fn begin(shared: &WorkerShared, table: &TableRef, serve: Serve) {
     let Serve { socket, connection, handshake } = serve;
-    let accepted = match TcpStream::from_std(socket) {
-        Ok(socket) => shared.acceptor.accept(socket).await,
-        Err(error) => Err(error.into()),
-    };
-    let accepted = match accepted {
+    let accepted = match shared.acceptor.accept(socket).await {
         Ok(accepted) => accepted,
         Err(error) => return debug!(%error, "handshake failed"),
     };

@@ -104,8 +104,7 @@ impl Core {
         if offer == Offer::Later && !room {
             self.put_off += 1;
         }
-        (offer == Offer::Deliver)
-            .then(|| (CorrelationId::NONE, queue.into(), message_sent(message.id, body)))
+        (offer == Offer::Deliver).then(|| (CorrelationId::NONE, queue.into(), message_sent(message.id, body)))
     }
 
     /// Deliveries put off since the last call because the outbound queue was full.
@@ -251,4 +250,3 @@ impl From<Notice> for Response {
         }
     }
 }
-
