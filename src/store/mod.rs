@@ -21,8 +21,8 @@ pub use record::{
     Day, DhSecret, Message, MessageContent, NewQueue, Notifier, Party, QueueRecord, QueueStatus, Timestamp,
 };
 
-use crate::protocol::{MessageId, QueueId};
 use crate::protocol::command::LinkData;
+use crate::protocol::{MessageId, QueueId};
 
 /// Why a store could not do what it was asked. Nothing of the batch was done.
 #[derive(Debug, Clone, thiserror::Error)]
