@@ -13,6 +13,7 @@ use crate::protocol::address::ServerAddress;
 use crate::protocol::block::BatchWriter;
 use crate::protocol::command::Command;
 use crate::protocol::crypto::random_array;
+use crate::protocol::handshake::ClientSession;
 use crate::protocol::ids::{CorrelationId, EntityId};
 use crate::protocol::response::Response;
 use crate::protocol::transmission::{
@@ -21,7 +22,7 @@ use crate::protocol::transmission::{
 use crate::protocol::version::Version;
 use crate::transport::block_io::{BlockIo, Incoming};
 use crate::transport::block_stream::{SecureStream, SmpStream};
-use crate::transport::client::{ClientConnection, ClientSession, ConnectOptions, connect};
+use crate::transport::client::{ClientConnection, ConnectOptions, connect};
 use crate::transport::tls::TlsStream;
 
 /// Events that may wait to be taken; the connection fails with more. 255 messages of 16 KiB fit many times.
@@ -128,8 +129,8 @@ impl Client {
             (authorization, None)
         };
         let params = self.params();
-        let pushed = batch
-            .push(|out| encode_command(&params, id, &request.entity_id, &request.command, &mut authorize, out));
+        let pushed =
+            batch.push(|out| encode_command(&params, id, &request.entity_id, &request.command, &mut authorize, out));
         match failed {
             Some(error) => Err(error),
             None => pushed.map_err(|_| ClientError::TooLarge),
@@ -142,9 +143,10 @@ impl Client {
         authorized: &[u8],
         id: &CorrelationId,
     ) -> Result<Authorization, ClientError> {
-        let Some(key) = &request.key else { return Ok(Authorization::None) };
-        let bytes = key.authorize(authorized, id, self.session.relay_key.as_ref())?;
-        Authorization::from_bytes(&bytes).map_err(|_| ClientError::TooLarge)
+        match &request.key {
+            Some(key) => Ok(key.authorize(authorized, id, self.session.server_key.as_ref())?),
+            None => Ok(Authorization::None),
+        }
     }
 
     /// Waits for the answer to a command that was submitted.
@@ -229,7 +231,7 @@ impl Client {
 
     /// What transmissions look like in this session, to make some by hand.
     pub fn params(&self) -> TransmissionParams {
-        TransmissionParams { version: self.session.version, session_id: self.session.session_id }
+        self.session.transmission_params()
     }
 
     /// Says goodbye.
@@ -311,12 +313,7 @@ impl Client {
     }
 
     /// An answer repeats the entity ID of the command, unless the relay could not read that far.
-    fn file_answer(
-        &mut self,
-        id: CorrelationId,
-        entity_id: &EntityId,
-        answer: Response,
-    ) -> Result<(), ClientError> {
+    fn file_answer(&mut self, id: CorrelationId, entity_id: &EntityId, answer: Response) -> Result<(), ClientError> {
         let asked = self.asked.remove(&id).ok_or(ClientError::NotAsked(answer.name()))?;
         let unread = matches!(answer, Response::Err(_)) && entity_id.is_empty();
         if asked != *entity_id && !unread {

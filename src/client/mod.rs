@@ -10,6 +10,7 @@
 mod connection;
 mod error;
 mod link;
+mod message;
 mod queue;
 mod request;
 mod sender;
@@ -17,6 +18,7 @@ mod sender;
 pub use connection::{Client, Event};
 pub use error::ClientError;
 pub use link::{open_link, read_link};
+pub use message::{Delivered, ReceivedMessage};
 pub use queue::{NewQueue, Queue};
 pub use request::Request;
 pub use sender::Sender;

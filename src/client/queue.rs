@@ -4,15 +4,15 @@ use bytes::Bytes;
 
 use super::connection::{Client, Event};
 use super::error::ClientError;
+use super::message::{DELIVERED_LENGTH, ReceivedMessage};
 use super::request::Request;
 use super::sender::{Sender, expect_ok};
 use crate::protocol::command::{Command, LinkData, NewNotifier, NewQueueRequest, QueueRequest};
 use crate::protocol::crypto::{
     BoxKey, DhKeyPair, Nonce, PrivateAuthKey, SecretDhKey, SigningKey, random_array, sender_id_for,
 };
-use crate::protocol::ids::{CorrelationId, EntityId};
+use crate::protocol::ids::{CorrelationId, EntityId, MessageId};
 use crate::protocol::keys::PublicAuthKey;
-use crate::protocol::message::{DELIVERED_LENGTH, ReceivedMessage};
 use crate::protocol::response::{QueueIds, QueueInfo, Response};
 
 /// A queue that is to be created.
@@ -230,12 +230,13 @@ impl Queue {
 
     /// Decrypts a delivered message: its nonce is its ID, and its size is always the same.
     pub fn open(&self, id: &[u8], body: &[u8]) -> Result<ReceivedMessage, ClientError> {
-        let nonce: [u8; Nonce::LENGTH] = id.try_into().map_err(|_| ClientError::BadMessage("has an ID of another length"))?;
+        let nonce: [u8; Nonce::LENGTH] =
+            id.try_into().map_err(|_| ClientError::BadMessage("has an ID of another length"))?;
         if body.len() != DELIVERED_LENGTH {
             return Err(ClientError::BadMessage("has another length"));
         }
         let content = self.delivery_key.open_padded(&Nonce(nonce), body);
         let content = content.map_err(|_| ClientError::BadMessage("does not decrypt"))?;
-        ReceivedMessage::decode(id, content).ok_or(ClientError::BadMessage("is malformed inside"))
+        ReceivedMessage::decode(MessageId(nonce), content).map_err(|_| ClientError::BadMessage("is malformed inside"))
     }
 }

@@ -7,15 +7,14 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 
 use super::block_io::{BlockIo, Incoming};
-use crate::protocol::crypto::{BLOCK_LENGTH, BlockKeys, CryptoError, MAX_BLOCK_PAYLOAD, pad_into, unpad};
-
-/// Bytes of the length that stands before the payload in a padded block.
-const LENGTH_BYTES: usize = 2;
+use crate::protocol::block::{BLOCK_SIZE, MAX_PAYLOAD, pad};
+use crate::protocol::crypto::{BlockKeys, CryptoError};
 
 /// What blocks are read from and written to: the stream inside TLS, polled by one owner.
 pub trait SecureStream: 'static {
@@ -84,7 +83,7 @@ impl<S: SecureStream> SmpStream<S> {
 
     /// Reads until the block is whole (true) or the peer has closed before its first byte (false).
     fn poll_fill(&mut self, cx: &mut Context<'_>, partial: &mut Partial) -> Poll<io::Result<bool>> {
-        while partial.filled < BLOCK_LENGTH {
+        while partial.filled < BLOCK_SIZE {
             let space = partial.block.get_mut(partial.filled..).unwrap_or_default();
             match ready!(self.stream.poll_read(cx, space))? {
                 0 if partial.filled == 0 => return Poll::Ready(Ok(false)),
@@ -98,11 +97,10 @@ impl<S: SecureStream> SmpStream<S> {
     /// Decrypts a whole block where it stands and copies its payload out.
     fn open(&mut self, block: &mut [u8]) -> Incoming {
         let payload = match &mut self.keys {
-            Some(keys) => keys.open_block(block),
-            None => unpad(block).map(|payload| LENGTH_BYTES..LENGTH_BYTES + payload.len()),
+            Some(keys) => keys.open_block(block).ok(),
+            None => padded_content(block),
         };
-        // A block that is not encrypted has room for 16 bytes more than is sent by anyone: the reference takes them too.
-        match payload.ok().and_then(|payload| block.get(payload)) {
+        match payload.and_then(|payload| block.get(payload)) {
             Some(payload) => Incoming::Payload(Bytes::copy_from_slice(payload)),
             None => Incoming::BadBlock,
         }
@@ -111,10 +109,17 @@ impl<S: SecureStream> SmpStream<S> {
     fn seal(&mut self, payload: &[u8], block: &mut Vec<u8>) -> Result<(), CryptoError> {
         match &mut self.keys {
             Some(keys) => keys.seal_block(payload, block),
-            None if payload.len() > MAX_BLOCK_PAYLOAD => Err(CryptoError::TooLarge),
-            None => pad_into(block, payload, BLOCK_LENGTH),
+            None if payload.len() > MAX_PAYLOAD => Err(CryptoError::TooLarge),
+            None => pad(payload, BLOCK_SIZE, block).map_err(|_| CryptoError::TooLarge),
         }
     }
+}
+
+/// Where the content of a block that is only padded stands. It has room for 16 bytes more than anyone sends, and the
+/// reference takes them too.
+fn padded_content(block: &[u8]) -> Option<Range<usize>> {
+    let (length, _) = block.split_first_chunk()?;
+    Some(2..2 + usize::from(u16::from_be_bytes(*length)))
 }
 
 impl<S: SecureStream> BlockIo for SmpStream<S> {
@@ -170,10 +175,10 @@ thread_local! {
 struct Scratch;
 
 impl Scratch {
-    /// A buffer of [`BLOCK_LENGTH`] bytes with anything in them.
+    /// A buffer of [`BLOCK_SIZE`] bytes with anything in them.
     fn take() -> Vec<u8> {
         let mut buffer = SCRATCH.take();
-        buffer.resize(BLOCK_LENGTH, 0);
+        buffer.resize(BLOCK_SIZE, 0);
         buffer
     }
 
@@ -276,8 +281,8 @@ mod tests {
     fn blocks_arrive_however_the_stream_is_cut() {
         for encrypted in [false, true] {
             let sent = blocks(&[b"one", b"", b"three"], encrypted);
-            assert_eq!(sent.len(), 3 * BLOCK_LENGTH);
-            for cut in [1000, BLOCK_LENGTH - 1, BLOCK_LENGTH, BLOCK_LENGTH + 1, usize::MAX] {
+            assert_eq!(sent.len(), 3 * BLOCK_SIZE);
+            for cut in [1000, BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 1, usize::MAX] {
                 let mut stream = server(sent.chunks(cut).map(<[u8]>::to_vec), encrypted);
                 assert_eq!(next(&mut stream), payload(b"one"));
                 assert_eq!(next(&mut stream), payload(b""));
@@ -322,7 +327,7 @@ mod tests {
 
     #[test]
     fn an_end_within_a_block_is_an_error() {
-        let sent = blocks(&[b"one"], false)[..BLOCK_LENGTH - 1].to_vec();
+        let sent = blocks(&[b"one"], false)[..BLOCK_SIZE - 1].to_vec();
         assert_eq!(next(&mut server([sent], false)), Poll::Ready(Err(io::ErrorKind::UnexpectedEof)));
     }
 
@@ -330,11 +335,11 @@ mod tests {
     fn a_payload_that_does_not_fit_is_refused_and_nothing_is_sent() {
         for encrypted in [false, true] {
             let mut stream = server([], encrypted);
-            let error = stream.start_write(&[0; MAX_BLOCK_PAYLOAD + 1]).unwrap_err();
+            let error = stream.start_write(&[0; MAX_PAYLOAD + 1]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
             assert!(stream.stream.taken.is_empty());
-            stream.start_write(&[0; MAX_BLOCK_PAYLOAD]).unwrap();
-            assert_eq!(stream.stream.taken.len(), BLOCK_LENGTH);
+            stream.start_write(&[0; MAX_PAYLOAD]).unwrap();
+            assert_eq!(stream.stream.taken.len(), BLOCK_SIZE);
         }
     }
 

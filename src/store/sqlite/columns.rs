@@ -188,10 +188,10 @@ mod tests {
 
     #[test]
     fn statuses_are_read_back() {
-        let info = BlockingInfo { reason: BlockingReason::Content, notice: Some("{}".into()) };
+        let info = BlockingInfo { reason: BlockingReason::Content, notice: Some(ClientNotice { ttl: None }) };
         for expected in [QueueStatus::Active, QueueStatus::Off, QueueStatus::Blocked(info)] {
             let (number, notice) = status_columns(&expected);
-            assert_eq!(status(number, notice.map(str::to_owned)).unwrap(), expected);
+            assert_eq!(status(number, notice).unwrap(), expected);
         }
         assert!(status(4, None).is_err());
     }

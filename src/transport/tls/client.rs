@@ -20,7 +20,7 @@ use super::{ALPN_SMP, TlsConnection};
 use crate::protocol::certificate::{Credentials, Fingerprint};
 
 /// Whom a client connects to, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct TlsClientOptions {
     /// The relay's identity: any other is refused.
     pub fingerprint: Fingerprint,

@@ -211,9 +211,7 @@ impl Peer {
             id[..8].copy_from_slice(&number.to_be_bytes());
             let id = CorrelationId(Bytes::copy_from_slice(&id));
             let authorize = |bytes: &[u8]| match key {
-                Some(key) => {
-                    (Authorization::from_bytes(&key.authorize(bytes, &id, None).unwrap()).unwrap(), None)
-                }
+                Some(key) => (key.authorize(bytes, &id, None).unwrap(), None),
                 None => (Authorization::None, None),
             };
             batch.push(|out| encode_command(&self.params, &id, entity, command, authorize, out)).unwrap();
@@ -261,8 +259,7 @@ impl Peer {
     /// Puts one command with a given correlation ID on the wire.
     pub fn put_with_id(&self, id: &CorrelationId, key: &PrivateAuthKey, command: &Command) {
         let mut batch = BatchWriter::new();
-        let authorize =
-            |bytes: &[u8]| (Authorization::from_bytes(&key.authorize(bytes, id, None).unwrap()).unwrap(), None);
+        let authorize = |bytes: &[u8]| (key.authorize(bytes, id, None).unwrap(), None);
         batch.push(|out| encode_command(&self.params, id, &EntityId::NONE, command, authorize, out)).unwrap();
         for payload in batch.finish() {
             self.put_payload(payload.into());

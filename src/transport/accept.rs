@@ -77,23 +77,21 @@ pub struct Accepted {
     pub stream: SmpStream<TlsStream>,
     /// What was agreed. Its `block_keys` have gone to the stream.
     pub session: ServerSession,
-    /// The certificates that the client showed in TLS (DER, leaf first), validated; empty for nearly all clients.
-    pub peer_chain: Vec<Bytes>,
 }
 
 /// Accepts connections with one identity. Cheap to clone.
 #[derive(Clone)]
-pub struct TransportServer {
+pub struct Acceptor {
     credentials: Arc<Credentials>,
     tls: TlsServer,
     options: Arc<AcceptOptions>,
 }
 
-impl TransportServer {
+impl Acceptor {
     /// Fails if the credentials' key cannot be used.
     pub fn new(credentials: Arc<Credentials>, options: AcceptOptions) -> Result<Self, rustls::Error> {
         let tls = TlsServer::new(&credentials, options.tls)?;
-        Ok(TransportServer { credentials, tls, options: Arc::new(options) })
+        Ok(Acceptor { credentials, tls, options: Arc::new(options) })
     }
 
     /// The relay's identity.
@@ -106,17 +104,18 @@ impl TransportServer {
         self.tls.handshakes()
     }
 
-    /// Shakes hands with a client. Dropping it drops the connection.
-    pub async fn accept(&self, socket: TcpStream) -> Result<Accepted, HandshakeError> {
+    /// Shakes hands with a client, on the runtime of the calling thread: the socket must be non-blocking and no runtime's.
+    /// Dropping the future drops the connection.
+    pub async fn accept(&self, socket: std::net::TcpStream) -> Result<Accepted, HandshakeError> {
+        let socket = TcpStream::from_std(socket)?;
         // Boxed, so that what a handshake needs is not kept in the connection's own task afterwards.
         let handshake = Box::pin(self.handshake(socket));
         tokio::time::timeout(self.options.timeout, handshake).await.unwrap_or(Err(HandshakeError::Timeout))
     }
 
     async fn handshake(&self, socket: TcpStream) -> Result<Accepted, HandshakeError> {
-        let mut connection = self.tls.accept(socket).await.map_err(HandshakeError::Tls)?;
-        let peer_chain = std::mem::take(&mut connection.peer_chain);
-        let TlsConnection { stream, session_id, alpn, .. } = connection;
+        let TlsConnection { stream, session_id, alpn, peer_chain, .. } =
+            self.tls.accept(socket).await.map_err(HandshakeError::Tls)?;
         let versions = offered_versions(self.options.versions, alpn).ok_or(HandshakeError::NoAlpn)?;
         let (handshake, hello) = ServerHandshake::start(&self.credentials, session_id, versions)?;
         let mut stream = SmpStream::new(stream);
@@ -128,7 +127,7 @@ impl TransportServer {
                 if let Some(keys) = session.block_keys.take() {
                     stream.encrypt(keys);
                 }
-                Ok(Accepted { stream, session, peer_chain })
+                Ok(Accepted { stream, session })
             }
             Err(rejection) => Err(reject(stream, rejection).await),
         }

@@ -1,0 +1,15 @@
+//! Every command, in every version. The corpus has each of them.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use smp_server::protocol::command::Command;
+use smp_server_fuzz::{assert_round_trip, versioned, written};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((version, input)) = versioned(data) else { return };
+    assert_round_trip(
+        &input,
+        |source| Command::decode(version, source),
+        |command| written(|out| command.encode(version, out)),
+    );
+});
