@@ -79,6 +79,7 @@ const MEMORY: &str = ":memory:";
 /// at once instead of waiting.
 fn open_memory(sync: Sync) -> rusqlite::Result<Database> {
     let mut connection = Connection::open_in_memory()?;
+    connection.execute_batch(NEW_IN_MEMORY)?;
     prepare_writer(&mut connection, 0, sync)?;
     let writer = share(connection);
     Ok(Database { readers: vec![writer.clone()], writer, wal: None, lock: None })
@@ -194,6 +195,10 @@ const STATEMENTS: usize = 48;
 /// - `page_size`: the largest message with its row fits one page, which makes writing it 1.5 times as fast as in 4 KiB
 ///   pages.
 const NEW_FILE: &str = "PRAGMA page_size = 16384;";
+
+/// - `auto_vacuum`: pages that are free after a commit are given back. A file keeps them for what comes next instead, which
+///   saves moving others into their place.
+const NEW_IN_MEMORY: &str = "PRAGMA auto_vacuum = FULL;";
 
 /// - `journal_mode`: a write-ahead log lets readers read while the writer writes, and costs one sync a commit.
 /// - `wal_autocheckpoint`: in pages: copy the log into the file whenever it has 4 MiB.

@@ -194,6 +194,19 @@ async fn service_associations_are_kept() {
 }
 
 #[tokio::test]
+async fn a_store_in_memory_gives_the_memory_of_deleted_messages_back() {
+    let store = SqliteStore::open(&SqliteOptions::default()).unwrap();
+    let pages = || store.writes.submit(0, 0, |c| c.pragma_query_value(None, "page_count", |row| row.get::<_, u64>(0)));
+    let before = pages().await.unwrap();
+    store.apply(vec![create(queue(1))]).await.unwrap();
+    store.apply((0..100).map(|m| send_large(1, m)).collect()).await.unwrap();
+    assert!(pages().await.unwrap() >= before + 100);
+    store.apply(vec![Op::DeleteQueue { queue: recipient(1) }]).await.unwrap();
+    assert!(pages().await.unwrap() <= before + 1);
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn batches_that_wait_share_a_commit() {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&directory);
