@@ -15,15 +15,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, Message, ResponseFuture};
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tracing::debug;
 
 use super::connection::core::{CloseReason, Core, CoreRef, Patience};
 use super::connection::encode::Encoder;
-use super::connection::{Connection, Services};
+use super::connection::{Connection, Services, Session};
 use super::mailbox::{Letter, MailboxMetrics};
 use super::registry::ConnectionId;
-use crate::transport::accept::{Accepted, Acceptor};
+use crate::transport::server::{Accepted, TransportServer};
 
 /// Sockets that wait for a worker's attention.
 pub const MAILBOX: usize = 64;
@@ -49,7 +50,7 @@ pub struct Drain;
 #[derive(Clone)]
 pub struct WorkerShared {
     /// Makes handshakes.
-    pub acceptor: Arc<Acceptor>,
+    pub acceptor: TransportServer,
     /// For connections.
     pub services: Arc<Services>,
     /// When connections are closed by the sweep.
@@ -148,7 +149,11 @@ impl Handler<Letter<Serve>> for Worker {
 /// The handshake; on success the connection lives on by itself.
 async fn begin(shared: &WorkerShared, table: &TableRef, serve: Serve) {
     let Serve { socket, connection, handshake } = serve;
-    let accepted = match shared.acceptor.accept(socket).await {
+    let accepted = match TcpStream::from_std(socket) {
+        Ok(socket) => shared.acceptor.accept(socket).await,
+        Err(error) => Err(error.into()),
+    };
+    let accepted = match accepted {
         Ok(accepted) => accepted,
         Err(error) => return debug!(%error, "handshake failed"),
     };
@@ -159,8 +164,9 @@ async fn begin(shared: &WorkerShared, table: &TableRef, serve: Serve) {
 }
 
 fn start(shared: &WorkerShared, table: &TableRef, accepted: Accepted, permit: OwnedSemaphorePermit) {
-    let Accepted { stream, session } = accepted;
+    let Accepted { stream, session, .. } = accepted;
     let id = ConnectionId(shared.last_id.fetch_add(1, Ordering::Relaxed) + 1);
+    let session = Session::new(session);
     let core = Core::new(Encoder::new(session.params), shared.services.settings.client_blocks);
     table.borrow_mut().connections.insert(id, Rc::clone(&core));
     let on_end = {
@@ -171,7 +177,7 @@ fn start(shared: &WorkerShared, table: &TableRef, accepted: Accepted, permit: Ow
         })
     };
     let metrics = Arc::clone(&shared.connection_mailboxes);
-    Connection::start(id, stream, session.into(), core, Arc::clone(&shared.services), metrics, on_end);
+    Connection::start(id, stream, session, core, Arc::clone(&shared.services), metrics, on_end);
 }
 
 impl Handler<Letter<Drain>> for Worker {

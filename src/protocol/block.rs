@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use thiserror::Error;
 
+use super::crypto::pad_with;
 use super::encoding::{DecodeError, Reader, put_u16};
 
 /// Size of every block in bytes.
@@ -16,8 +17,6 @@ pub const MAX_PAYLOAD: usize = BLOCK_SIZE - 18;
 pub const MAX_TRANSMISSIONS: usize = 255;
 /// Most bytes of one transmission: 1 of the payload is for the count, 2 are for the transmission's length.
 pub const MAX_TRANSMISSION: usize = MAX_PAYLOAD - 3;
-/// What fills a block up.
-const PADDING: u8 = b'#';
 
 /// What was to be sent does not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -26,18 +25,7 @@ pub struct TooLarge;
 
 /// Appends `content` with its length and padding: `length` bytes in all.
 pub fn pad(content: &[u8], length: usize, out: &mut Vec<u8>) -> Result<(), TooLarge> {
-    let padding = length.checked_sub(content.len() + 2).ok_or(TooLarge)?;
-    // The reference takes no content of 65534 bytes and more, although a length would be left for it.
-    let content_length = u16::try_from(content.len()).ok().filter(|&length| length <= u16::MAX - 2).ok_or(TooLarge)?;
-    put_u16(out, content_length);
-    out.extend_from_slice(content);
-    out.resize(out.len() + padding, PADDING);
-    Ok(())
-}
-
-/// The content of padded bytes, sharing their memory. What the padding is made of does not matter.
-pub fn unpad(padded: &Bytes) -> Result<Bytes, DecodeError> {
-    Reader::new(padded).large()
+    pad_with(out, length, |out| out.extend_from_slice(content)).map_err(|_| TooLarge)
 }
 
 /// Splits a payload into transmissions, sharing its memory. A wrong count or length or a byte too many costs the whole

@@ -49,6 +49,11 @@ impl Fingerprint {
     pub fn of(certificate: &[u8]) -> Self {
         Fingerprint(sha256(certificate))
     }
+
+    /// The fingerprint in `bytes`, if they are as long as one is.
+    pub fn from_slice(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
 }
 
 impl fmt::Debug for Fingerprint {
@@ -126,6 +131,11 @@ impl Credentials {
     /// The certificates (DER), leaf first.
     pub fn chain(&self) -> &[Bytes] {
         &self.chain
+    }
+
+    /// The secret key of the leaf, for TLS.
+    pub fn key(&self) -> &SigningKey {
+        &self.key
     }
 
     /// The identity.

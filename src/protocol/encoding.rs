@@ -129,12 +129,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One separator. The reference takes any ASCII white space where the specification says space.
+    /// One space.
     pub fn space(&mut self) -> Result<(), DecodeError> {
-        match self.u8()? {
-            b' ' | b'\t'..=b'\r' => Ok(()),
-            _ => Err(DecodeError),
-        }
+        self.literal(b" ")
     }
 
     /// Exactly these bytes.

@@ -34,18 +34,6 @@ impl fmt::Debug for EntityId {
     }
 }
 
-impl From<QueueId> for Bytes {
-    fn from(id: QueueId) -> Self {
-        Bytes::copy_from_slice(&id.0)
-    }
-}
-
-impl From<QueueId> for EntityId {
-    fn from(id: QueueId) -> Self {
-        EntityId(Bytes::copy_from_slice(&id.0))
-    }
-}
-
 /// A correlation ID: 0 to 255 bytes chosen by the client, repeated in the answer.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct CorrelationId(pub Bytes);
@@ -98,6 +86,18 @@ macro_rules! fixed_id {
             /// The ID in `bytes`, if they are as long as an ID is.
             pub fn from_slice(bytes: &[u8]) -> Option<Self> {
                 bytes.try_into().ok().map(Self)
+            }
+        }
+
+        impl From<$name> for Bytes {
+            fn from(id: $name) -> Self {
+                Bytes::copy_from_slice(&id.0)
+            }
+        }
+
+        impl From<$name> for EntityId {
+            fn from(id: $name) -> Self {
+                EntityId(id.into())
             }
         }
 

@@ -3,6 +3,8 @@
 //! Each algorithm has one DER form of fixed length: a constant header, then the raw key. Nothing else is accepted, so no
 //! ASN.1 is parsed. Never holds private keys.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use super::encoding::{Decode, DecodeError, Encode, Reader, put_short};
@@ -14,9 +16,15 @@ const ED25519_HEADER: [u8; 12] = *b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21
 /// Header of an Ed448 key in SubjectPublicKeyInfo.
 const ED448_HEADER: [u8; 12] = *b"\x30\x43\x30\x05\x06\x03\x2b\x65\x71\x03\x3a\x00";
 
-/// An X25519 public key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+/// An X25519 public key. `Debug` does not show it: a queue's keys are as telling as its IDs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PublicDhKey(pub [u8; 32]);
+
+impl fmt::Debug for PublicDhKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("X25519(..)")
+    }
+}
 
 impl PublicDhKey {
     /// Length of [`PublicDhKey::to_der`] in bytes.
@@ -34,7 +42,7 @@ impl PublicDhKey {
 }
 
 /// A key that authorizes commands: it either verifies signatures or agrees the secret of an authenticator.
-#[derive(Clone, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub enum PublicAuthKey {
     /// Ed25519 signatures.
     Ed25519([u8; 32]),
@@ -42,6 +50,16 @@ pub enum PublicAuthKey {
     Ed448(Box<[u8; 57]>),
     /// X25519 authenticators (version 7+).
     X25519(PublicDhKey),
+}
+
+impl fmt::Debug for PublicAuthKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PublicAuthKey::Ed25519(_) => f.write_str("Ed25519(..)"),
+            PublicAuthKey::Ed448(_) => f.write_str("Ed448(..)"),
+            PublicAuthKey::X25519(key) => key.fmt(f),
+        }
+    }
 }
 
 impl PublicAuthKey {

@@ -10,6 +10,7 @@ pub mod command;
 pub mod crypto;
 pub mod encoding;
 pub mod error;
+pub mod forward;
 pub mod handshake;
 pub mod ids;
 pub mod keys;
@@ -17,6 +18,9 @@ pub mod message;
 pub mod response;
 pub mod transmission;
 pub mod version;
+
+#[cfg(test)]
+mod tests;
 
 pub use ids::{CorrelationId, EntityId, MessageId, QueueId, ServiceId, SessionId};
 pub use version::{Version, VersionRange};

@@ -21,7 +21,7 @@ pub use record::{
     Day, DhSecret, Message, MessageContent, NewQueue, Notifier, Party, QueueRecord, QueueStatus, Timestamp,
 };
 
-use crate::protocol::QueueId;
+use crate::protocol::{MessageId, QueueId};
 use crate::protocol::command::LinkData;
 
 /// Why a store could not do what it was asked. Nothing of the batch was done.
@@ -48,6 +48,37 @@ pub struct FirstMessage {
     pub dh_secret: DhSecret,
 }
 
+/// What stands first in a queue.
+#[derive(Clone, Debug)]
+pub enum Peeked {
+    /// Nothing: the queue is empty or absent.
+    Empty,
+    /// A message, not read because the limit was reached.
+    Waiting,
+    /// This message.
+    Message(Box<FirstMessage>),
+}
+
+/// How full a queue is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueueState {
+    /// Messages, quota markers included.
+    pub size: u64,
+    /// The first of them.
+    pub first: Option<MessageSummary>,
+}
+
+/// A message without its body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MessageSummary {
+    /// Its ID.
+    pub id: MessageId,
+    /// When it was sent.
+    pub timestamp: Timestamp,
+    /// Whether it is a quota marker.
+    pub quota: bool,
+}
+
 /// How many of everything the store holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -65,11 +96,13 @@ pub trait Store: Send + Sync + 'static {
     /// The queues that `ids` name for `party`, in the order of `ids`; `None` for those that name none.
     async fn queues(&self, party: Party, ids: &[QueueId]) -> Result<Vec<Option<QueueRecord>>, StoreError>;
 
-    /// The first message of each queue (by recipient ID), in the order of `ids`; `None` for empty or absent queues.
-    async fn first_messages(&self, ids: &[QueueId]) -> Result<Vec<Option<FirstMessage>>, StoreError>;
+    /// The first message of each queue (by recipient ID), in the order of `ids`. At most `limit` messages are read, those
+    /// of the first queues that have one: of the others it is only said whether they have one.
+    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError>;
 
-    /// The number of messages in each queue (by recipient ID), quota markers included; 0 for absent queues.
-    async fn queue_sizes(&self, ids: &[QueueId]) -> Result<Vec<u64>, StoreError>;
+    /// Size and first message of each queue (by recipient ID), in the order of `ids`, without bodies; absent queues are
+    /// empty.
+    async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError>;
 
     /// The link data stored under each link ID.
     async fn link_data(&self, link_ids: &[QueueId]) -> Result<Vec<Option<LinkData>>, StoreError>;

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::encode::Encoder;
@@ -15,7 +16,7 @@ use super::outbound::{Notice, Notices, Outbound};
 use super::subscription::{Confirmed, Offer, Prohibited, Subscriptions};
 use crate::actors::registry::Epoch;
 use crate::protocol::response::Response;
-use crate::protocol::{CorrelationId, EntityId, QueueId};
+use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
 
 /// Why a connection is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,7 +105,7 @@ impl Core {
             self.put_off += 1;
         }
         (offer == Offer::Deliver)
-            .then(|| (CorrelationId::NONE, queue.into(), Response::Msg { id: message.id.into(), body }))
+            .then(|| (CorrelationId::NONE, queue.into(), message_sent(message.id, body)))
     }
 
     /// Deliveries put off since the last call because the outbound queue was full.
@@ -235,6 +236,11 @@ impl Core {
             waker.wake();
         }
     }
+}
+
+/// `MSG`.
+pub fn message_sent(id: MessageId, body: Bytes) -> Response {
+    Response::Msg { id: Bytes::copy_from_slice(&id.0), body }
 }
 
 impl From<Notice> for Response {

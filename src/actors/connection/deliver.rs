@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::block::Sending;
-use crate::protocol::command::MessageFlags;
+use super::core::message_sent;
+use crate::protocol::crypto::SharedSecret;
 use crate::protocol::message::{MessageBody, encrypt_body};
 use crate::protocol::response::Response;
 use crate::protocol::MessageId;
@@ -11,7 +12,7 @@ use crate::store::{DhSecret, Message, MessageContent};
 
 /// `MSG` with a stored message.
 pub fn message_response(message: &Message, dh_secret: &DhSecret) -> Response {
-    Response::Msg { id: message.id.into(), body: encrypt_stored(message, dh_secret) }
+    message_sent(message.id, encrypt_stored(message, dh_secret))
 }
 
 /// The encrypted body of a stored message.
@@ -27,10 +28,10 @@ pub fn encrypt_stored(message: &Message, dh_secret: &DhSecret) -> Bytes {
 /// The encrypted body of a message that was just sent.
 pub fn encrypt_sent(sending: &Sending) -> Bytes {
     let Sending { id, timestamp, flags, body, dh_secret, .. } = sending;
-    let flags: MessageFlags = *flags;
-    encrypt(id, MessageBody::Sent { seconds: timestamp.seconds, flags, body: body.clone() }, dh_secret)
+    encrypt(id, MessageBody::Sent { seconds: timestamp.seconds, flags: *flags, body: body.clone() }, dh_secret)
 }
 
 fn encrypt(id: &MessageId, body: MessageBody, dh_secret: &DhSecret) -> Bytes {
-    todo
+    let shared = SharedSecret::from_bytes(dh_secret.0);
+    encrypt_body(&shared, id, &body).unwrap_or_default()
 }

@@ -91,7 +91,8 @@ async fn a_full_shard_makes_a_hundred_askers_wait_and_refuses_those_who_do_not()
     let accepted = handles.iter().filter(|h| h.try_post(FindSubscribers { queues: vec![] }).is_ok()).count();
     assert_eq!(accepted, 2);
     assert_eq!(handles[7].try_post(FindSubscribers { queues: vec![] }), Err(SendError::Full));
-    let waiting = actix_rt::spawn(async move { find.send(FindSubscribers { queues: vec![] }).await.is_ok() });
-    assert!(waiting.await.unwrap(), "a waiting asker is answered once there is a place");
+    let mut waiting = std::pin::pin!(find.send(FindSubscribers { queues: vec![] }));
+    assert!(futures_util::poll!(waiting.as_mut()).is_pending());
     assert_eq!(handles[0].gate().metrics().waited.load(Ordering::Relaxed), 1);
+    assert!(waiting.await.is_ok(), "a waiting asker is answered once there is a place");
 }

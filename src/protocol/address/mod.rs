@@ -52,7 +52,13 @@ impl ServerAddress {
             write!(f, ":{password}")?;
         }
         for (index, host) in self.hosts.iter().enumerate() {
-            write!(f, "{}{host}", if index == 0 { '@' } else { ',' })?;
+            let separator = if index == 0 { '@' } else { ',' };
+            let before_port = index + 1 == self.hosts.len() && !self.port.is_empty();
+            match host {
+                // Without brackets, as the reference prints it, the port would be read as a part of the address.
+                Host::Ipv6(_) if before_port => write!(f, "{separator}[{host}]")?,
+                _ => write!(f, "{separator}{host}")?,
+            }
         }
         if self.port.is_empty() { Ok(()) } else { write!(f, ":{}", self.port) }
     }

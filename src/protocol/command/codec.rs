@@ -12,6 +12,21 @@ use crate::protocol::encoding::{
 use crate::protocol::error::{CommandError, ErrorType};
 use crate::protocol::version::Version;
 
+impl Encode for MessageFlags {
+    fn encode(&self, out: &mut Vec<u8>) {
+        put_bool(out, self.notification);
+    }
+}
+
+/// Flags up to the next space, of which only the first is known.
+impl Decode for MessageFlags {
+    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let notification = reader.bool()?;
+        reader.word();
+        Ok(MessageFlags { notification })
+    }
+}
+
 impl Command {
     /// Reads a command: `CMD UNKNOWN` for a name that is none, `CMD SYNTAX` for parameters that do not fit the version.
     ///
@@ -27,6 +42,8 @@ impl Command {
     /// Appends the command in the form of `version`. What that version can not carry is left out.
     pub fn encode(&self, version: Version, out: &mut Vec<u8>) {
         out.extend_from_slice(self.name().as_bytes());
+        let end_of_name = out.len();
+        out.push(b' ');
         match self {
             Command::Sub
             | Command::Ldel
@@ -37,15 +54,8 @@ impl Command {
             | Command::Que
             | Command::Ping
             | Command::Lget
-            | Command::Nsub => return,
-            Command::Subs(_) | Command::Nsubs(_) if version < Version::SERVICE_HASHES => return,
-            _ => out.push(b' '),
-        }
-        self.encode_parameters(version, out);
-    }
-
-    fn encode_parameters(&self, version: Version, out: &mut Vec<u8>) {
-        match self {
+            | Command::Nsub => out.truncate(end_of_name),
+            Command::Subs(_) | Command::Nsubs(_) if version < Version::SERVICE_HASHES => out.truncate(end_of_name),
             Command::New(request) => request.encode(version, out),
             Command::Subs(queues) | Command::Nsubs(queues) => queues.encode(out),
             Command::Key(key) | Command::Skey(key) | Command::Lkey(key) => key.encode(out),
@@ -60,7 +70,7 @@ impl Command {
             }
             Command::Ack(id) => put_short(out, id),
             Command::Send(flags, body) => {
-                put_bool(out, flags.notification);
+                flags.encode(out);
                 out.push(b' ');
                 out.extend_from_slice(body);
             }
@@ -75,7 +85,6 @@ impl Command {
             }
             Command::Rfwd(transmission) => out.extend_from_slice(transmission),
             Command::Rslv(name) => out.extend_from_slice(name.as_str().as_bytes()),
-            _ => {}
         }
     }
 }
@@ -123,10 +132,9 @@ fn spaced<'a, T>(
     read(reader)
 }
 
-/// Flags up to the next space, of which only the first is known; all that follows is the body.
+/// Flags, space, and all that follows is the body.
 fn send(reader: &mut Reader<'_>) -> Result<Command, DecodeError> {
-    let flags = MessageFlags { notification: reader.bool()? };
-    reader.word();
+    let flags = reader.get()?;
     reader.space()?;
     Ok(Command::Send(flags, reader.tail()))
 }

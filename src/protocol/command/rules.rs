@@ -135,7 +135,23 @@ impl Command {
             Command::Send(..) => Credentials::Entity,
             Command::Lget | Command::Pfwd(..) => Credentials::EntityOnly,
             Command::Ping | Command::Prxy(..) | Command::Rfwd(_) | Command::Rslv(_) => Credentials::Nothing,
-            _ => Credentials::Both,
+            Command::Sub
+            | Command::Subs(_)
+            | Command::Key(_)
+            | Command::Rkey(_)
+            | Command::Lset(..)
+            | Command::Ldel
+            | Command::Nkey(..)
+            | Command::Ndel
+            | Command::Get
+            | Command::Ack(_)
+            | Command::Off
+            | Command::Del
+            | Command::Que
+            | Command::Skey(_)
+            | Command::Lkey(_)
+            | Command::Nsub
+            | Command::Nsubs(_) => Credentials::Both,
         }
     }
 }

@@ -79,7 +79,7 @@ impl BlockKeys {
             return Err(CryptoError::TooLarge);
         }
         let (key, nonce) = self.send.step();
-        key.seal_padded_into(&nonce, payload, PADDED_LENGTH, out)
+        key.seal_padded_with(&nonce, PADDED_LENGTH, out, |out| out.extend_from_slice(payload))
     }
 
     /// Decrypts `block` where it stands and says where in it the payload is.

@@ -30,6 +30,7 @@ pub use block_keys::{BlockKeys, KeyChain};
 pub use dh::{DhKeyPair, SecretDhKey, SharedSecret};
 pub use digest::{sender_id_for, sha256, sha512};
 pub use nonce::Nonce;
+pub use padding::pad_with;
 pub use random::{random_array, random_message_id, random_queue_id, random_service_id};
 pub use secret_box::{BOX_OVERHEAD, BoxKey};
 pub use signature::verify_signature;

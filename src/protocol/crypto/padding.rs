@@ -1,9 +1,32 @@
-//! Removal of the padding that hides lengths; `block::pad` adds it.
+//! Padding that hides lengths: two bytes of length, the content, then `#` up to a fixed length. Spec: "pad".
 
 use super::CryptoError;
 
+/// What fills the space after the content.
+const FILLER: u8 = b'#';
 /// Bytes of the length before the content.
 pub(super) const LENGTH_BYTES: usize = 2;
+/// The longest content that can be padded, in bytes. The reference stops two short of what the length could say.
+const MAX_CONTENT: usize = u16::MAX as usize - LENGTH_BYTES;
+
+/// Appends to `out` what `write` appends to it, padded to `padded_length` bytes.
+///
+/// # Errors
+/// [`CryptoError::TooLarge`] when that is longer than `padded_length - 2`; nothing is appended then.
+pub fn pad_with(out: &mut Vec<u8>, padded_length: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), CryptoError> {
+    let start = out.len();
+    out.extend_from_slice(&[0; LENGTH_BYTES]);
+    write(out);
+    let length = out.len().saturating_sub(start + LENGTH_BYTES);
+    let prefix = u16::try_from(length).ok().filter(|_| length <= MAX_CONTENT && length + LENGTH_BYTES <= padded_length);
+    let (Some(prefix), Some(place)) = (prefix, out.get_mut(start..start + LENGTH_BYTES)) else {
+        out.truncate(start);
+        return Err(CryptoError::TooLarge);
+    };
+    place.copy_from_slice(&prefix.to_be_bytes());
+    out.resize(start + padded_length, FILLER);
+    Ok(())
+}
 
 /// The content of `padded`. What fills the rest is not looked at.
 ///
@@ -19,13 +42,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::protocol::block::{TooLarge, pad};
     use crate::protocol::crypto::sha256;
     use crate::protocol::crypto::test_vectors::{bytes, cases, vectors};
 
-    fn padded(content: &[u8], length: usize) -> Result<Vec<u8>, TooLarge> {
+    fn padded(content: &[u8], length: usize) -> Result<Vec<u8>, CryptoError> {
         let mut out = Vec::new();
-        pad(content, length, &mut out).map(|()| out)
+        pad_with(&mut out, length, |out| out.extend_from_slice(content)).map(|()| out)
     }
 
     #[test]
@@ -35,7 +57,7 @@ mod tests {
             let length = usize::try_from(case["padded_length"].as_u64().expect("a length")).expect("a length");
             let result = padded(&bytes(&case["message"]), length);
             match (&case["error"], &case["padded"]) {
-                (error, _) if error.is_string() => assert_eq!(result, Err(TooLarge)),
+                (error, _) if error.is_string() => assert_eq!(result, Err(CryptoError::TooLarge)),
                 (_, expected) if expected.is_string() => assert_eq!(result, Ok(bytes(expected))),
                 _ => assert_eq!(sha256(&result.expect("padded")).as_slice(), bytes(&case["padded_sha256"])),
             }

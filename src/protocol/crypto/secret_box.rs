@@ -12,8 +12,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::CryptoError;
 use super::nonce::Nonce;
-use super::padding::{LENGTH_BYTES, unpad};
-use crate::protocol::block::pad;
+use super::padding::{LENGTH_BYTES, pad_with, unpad};
 
 /// What a box is longer than its content, in bytes.
 pub const BOX_OVERHEAD: usize = 16;
@@ -41,21 +40,22 @@ impl BoxKey {
         sealed
     }
 
-    /// Appends to `out` a box with `content` padded to `padded_length` bytes.
+    /// Appends to `out` a box with what `write` appends to it, padded to `padded_length` bytes. Padded and encrypted where
+    /// it stands, without another buffer.
     ///
     /// # Errors
-    /// [`CryptoError::TooLarge`] when `content` is longer than `padded_length - 2`; nothing is appended then.
-    pub fn seal_padded_into(
+    /// [`CryptoError::TooLarge`] when that is longer than `padded_length - 2`; nothing is appended then.
+    pub fn seal_padded_with(
         &self,
         nonce: &Nonce,
-        content: &[u8],
         padded_length: usize,
         out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), CryptoError> {
         let start = out.len();
         // All at once, so that the buffer is not moved for the last 16 bytes.
         out.reserve_exact(padded_length + BOX_OVERHEAD);
-        pad(content, padded_length, out).map_err(|_| CryptoError::TooLarge)?;
+        pad_with(out, padded_length, write)?;
         out.resize(start + padded_length + BOX_OVERHEAD, 0);
         crypto_secretbox_easy_inplace(&mut out[start..], &nonce.0, &self.0).map_err(|_| CryptoError::TooLarge)
     }
@@ -66,7 +66,7 @@ impl BoxKey {
     /// [`CryptoError::TooLarge`] when `content` is longer than `padded_length - 2`.
     pub fn seal_padded(&self, nonce: &Nonce, content: &[u8], padded_length: usize) -> Result<Vec<u8>, CryptoError> {
         let mut sealed = Vec::new();
-        self.seal_padded_into(nonce, content, padded_length, &mut sealed)?;
+        self.seal_padded_with(nonce, padded_length, &mut sealed, |out| out.extend_from_slice(content))?;
         Ok(sealed)
     }
 

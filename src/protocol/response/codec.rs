@@ -24,20 +24,18 @@ impl Response {
     /// (`SOK` by `OK`, `DELD` by `END`, `BLOCKED` by `AUTH`) or left out.
     pub fn encode(&self, version: Version, out: &mut Vec<u8>) {
         match self {
-            Response::Sok(_) if version < Version::SERVICES => out.extend_from_slice(b"OK"),
-            Response::Deld if version < Version::DELETED_EVENT => out.extend_from_slice(b"END"),
-            Response::Alls | Response::End | Response::Deld | Response::Ok | Response::Pong => {
-                out.extend_from_slice(self.name().as_bytes());
-            }
+            Response::Sok(_) if version < Version::SERVICES => Response::Ok.encode(version, out),
+            Response::Deld if version < Version::DELETED_EVENT => Response::End.encode(version, out),
             _ => {
                 out.extend_from_slice(self.name().as_bytes());
-                out.push(b' ');
                 self.encode_parameters(version, out);
             }
         }
     }
 
     fn encode_parameters(&self, version: Version, out: &mut Vec<u8>) {
+        let end_of_name = out.len();
+        out.push(b' ');
         match self {
             Response::Ids(ids) => ids.encode(version, out),
             Response::Lnk(sender, data) => {
@@ -67,7 +65,9 @@ impl Response {
             // Serialization of this structure has no way to fail; were it to, the client reports a syntax error.
             Response::Info(info) => out.extend_from_slice(&serde_json::to_vec(info).unwrap_or_default()),
             Response::Err(error) => put_error(version, error, out),
-            Response::Alls | Response::End | Response::Deld | Response::Ok | Response::Pong => {}
+            Response::Alls | Response::End | Response::Deld | Response::Ok | Response::Pong => {
+                out.truncate(end_of_name)
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct SubscriptionInfo {
     /// What kind.
     #[serde(rename = "qSubThread")]
     pub kind: SubscriptionKind,
-    /// ID of the delivered, not acknowledged message, base64.
+    /// ID of the delivered, not acknowledged message, in standard base64 (not base64url).
     #[serde(rename = "qDelivered", default, skip_serializing_if = "Option::is_none")]
     pub delivered: Option<String>,
 }
@@ -53,7 +53,7 @@ pub enum SubscriptionKind {
 /// A message in [`QueueInfo`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MessageInfo {
-    /// ID, base64.
+    /// ID, in standard base64 (not base64url).
     #[serde(rename = "msgId")]
     pub id: String,
     /// When it was received.

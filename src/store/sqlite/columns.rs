@@ -7,7 +7,7 @@ use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
 
 use crate::protocol::command::QueueMode;
-use crate::protocol::error::{BlockingInfo, BlockingReason};
+use crate::protocol::error::{BlockingInfo, BlockingReason, ClientNotice};
 use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
 use crate::protocol::{MessageId, QueueId, ServiceId};
 use crate::store::record::{Day, DhSecret, QueueStatus};
@@ -125,7 +125,7 @@ fn read_key(blob: &[u8]) -> Option<(PublicAuthKey, &[u8])> {
 }
 
 /// The two columns of a status: its number, and the notice of a blocking.
-pub(super) fn status_columns(status: &QueueStatus) -> (i64, Option<&str>) {
+pub(super) fn status_columns(status: &QueueStatus) -> (i64, Option<String>) {
     match status {
         QueueStatus::Active => (0, None),
         QueueStatus::Off => (1, None),
@@ -134,13 +134,15 @@ pub(super) fn status_columns(status: &QueueStatus) -> (i64, Option<&str>) {
                 BlockingReason::Spam => 2,
                 BlockingReason::Content => 3,
             };
-            (number, info.notice.as_deref())
+            (number, info.notice.map(ClientNotice::to_json))
         }
     }
 }
 
 /// The status in its two columns.
 pub(super) fn status(number: i64, notice: Option<String>) -> FromSqlResult<QueueStatus> {
+    let notice = notice.map(|json| ClientNotice::from_json(json.as_bytes())).transpose();
+    let notice = notice.map_err(|_| malformed("blocking notice"))?;
     let blocked = |reason| QueueStatus::Blocked(BlockingInfo { reason, notice });
     match number {
         0 => Ok(QueueStatus::Active),
@@ -186,10 +188,10 @@ mod tests {
 
     #[test]
     fn statuses_are_read_back() {
-        let info = BlockingInfo { reason: BlockingReason::Content, notice: Some("{}".into()) };
+        let info = BlockingInfo { reason: BlockingReason::Content, notice: Some(ClientNotice { ttl: None }) };
         for expected in [QueueStatus::Active, QueueStatus::Off, QueueStatus::Blocked(info)] {
             let (number, notice) = status_columns(&expected);
-            assert_eq!(status(number, notice.map(str::to_owned)).unwrap(), expected);
+            assert_eq!(status(number, notice).unwrap(), expected);
         }
         assert!(status(4, None).is_err());
     }

@@ -9,7 +9,7 @@ use crate::protocol::command::MessageFlags;
 use crate::protocol::{MessageId, QueueId};
 use crate::store::op::SendMessage;
 use crate::store::record::{Message, MessageContent, Timestamp};
-use crate::store::{Counts, FirstMessage, OpOutcome, Sent};
+use crate::store::{Counts, FirstMessage, MessageSummary, OpOutcome, Peeked, QueueState, Sent};
 
 /// [`Op::Send`](crate::store::Op::Send) to a queue that is active; `quota` is how many messages make it full.
 pub(super) fn send(
@@ -129,7 +129,7 @@ fn read_message(row: &Row<'_>, from: usize) -> rusqlite::Result<Message> {
 }
 
 /// The first message of the queue with this recipient ID, and the secret it is encrypted with.
-pub(super) fn first_message(connection: &Connection, id: &QueueId) -> rusqlite::Result<Option<FirstMessage>> {
+fn first_message(connection: &Connection, id: &QueueId) -> rusqlite::Result<Option<FirstMessage>> {
     connection
         .prepare_cached(
             "SELECT dh_secret, sequence, timestamp, marker, notification, message_id, body \
@@ -143,11 +143,43 @@ fn size(connection: &Connection, queue: QueueRow) -> rusqlite::Result<u64> {
     connection.prepare_cached("SELECT count(*) FROM messages WHERE queue = ?1")?.query_row([queue], |row| row.get(0))
 }
 
-/// The size of the queue with this recipient ID.
-pub(super) fn queue_size(connection: &Connection, id: &QueueId) -> rusqlite::Result<u64> {
-    connection
+/// The first messages of these queues; at most `limit` are read.
+pub(super) fn first_messages(connection: &Connection, ids: &[QueueId], limit: usize) -> rusqlite::Result<Vec<Peeked>> {
+    let mut left = limit;
+    let mut peek = |id: &QueueId| -> rusqlite::Result<Peeked> {
+        if left == 0 {
+            return Ok(if summary(connection, id)?.is_some() { Peeked::Waiting } else { Peeked::Empty });
+        }
+        Ok(match first_message(connection, id)? {
+            Some(message) => {
+                left -= 1;
+                Peeked::Message(Box::new(message))
+            }
+            None => Peeked::Empty,
+        })
+    };
+    ids.iter().map(&mut peek).collect()
+}
+
+/// Size and first message of the queue with this recipient ID.
+pub(super) fn queue_state(connection: &Connection, id: &QueueId) -> rusqlite::Result<QueueState> {
+    let size = connection
         .prepare_cached("SELECT count(*) FROM queues JOIN messages USING (queue) WHERE recipient_id = ?1")?
-        .query_row([id], |row| row.get(0))
+        .query_row([id], |row| row.get(0))?;
+    Ok(QueueState { size, first: summary(connection, id)? })
+}
+
+fn summary(connection: &Connection, id: &QueueId) -> rusqlite::Result<Option<MessageSummary>> {
+    connection
+        .prepare_cached(
+            "SELECT message_id, timestamp, marker FROM queues JOIN messages USING (queue) \
+             WHERE recipient_id = ?1 ORDER BY sequence LIMIT 1",
+        )?
+        .query_row([id], |row| {
+            let timestamp = Timestamp { seconds: row.get(1)?, nanoseconds: 0 };
+            Ok(MessageSummary { id: row.get(0)?, timestamp, quota: row.get(2)? })
+        })
+        .optional()
 }
 
 /// [`Store::expire_messages`](crate::store::Store::expire_messages).

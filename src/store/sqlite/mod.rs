@@ -39,7 +39,9 @@ pub use open::OpenError;
 use self::line::{Limits, Line};
 use self::open::Database;
 use self::writer::{Counters, Writer};
-use super::{Counts, FirstMessage, Op, OpOutcome, Party, QueueRecord, Store, StoreError, StoreMetrics, Timestamp};
+use super::{
+    Counts, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, StoreMetrics, Timestamp,
+};
 use crate::protocol::QueueId;
 use crate::protocol::command::LinkData;
 
@@ -191,12 +193,13 @@ impl Store for SqliteStore {
         self.read_each(ids, move |connection, id| queues::record(connection, party, id)).await
     }
 
-    async fn first_messages(&self, ids: &[QueueId]) -> Result<Vec<Option<FirstMessage>>, StoreError> {
-        self.read_each(ids, messages::first_message).await
+    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError> {
+        let (weight, ids) = (size_of_val(ids), ids.to_vec());
+        self.reads.submit(1, weight, move |connection| messages::first_messages(connection, &ids, limit)).await
     }
 
-    async fn queue_sizes(&self, ids: &[QueueId]) -> Result<Vec<u64>, StoreError> {
-        self.read_each(ids, messages::queue_size).await
+    async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError> {
+        self.read_each(ids, messages::queue_state).await
     }
 
     async fn link_data(&self, link_ids: &[QueueId]) -> Result<Vec<Option<LinkData>>, StoreError> {

@@ -21,9 +21,14 @@ pub async fn deliver(cx: &JobContext, segment: &mut Segment) {
             let Some(subscriber) = subscriber else { continue };
             let message = Delivered { id: delivery.sending.id, sequence: delivery.sequence };
             let body = encrypt_sent(&delivery.sending);
-            let event = ConnectionEvent::Deliver(Delivery { queue: delivery.sending.queue, message, body });
-            // A subscriber that is gone gets the message with its next SUB.
-            let _ = subscriber.events.post(event).await;
+            let delivery = Delivery { queue: delivery.sending.queue, message, body };
+            if subscriber.id == cx.me.id {
+                // Who sends to itself gets the message before the answer.
+                cx.core.borrow_mut().deliver(delivery);
+            } else {
+                // A subscriber that is gone gets the message with its next SUB.
+                let _ = subscriber.events.post(ConnectionEvent::Deliver(delivery)).await;
+            }
         }
     }
     announce_deleted(cx, std::mem::take(&mut segment.deleted)).await;

@@ -10,8 +10,8 @@ use crate::actors::connection::services::JobContext;
 use crate::actors::connection::subscription::Use;
 use crate::protocol::QueueId;
 use crate::protocol::error::{CommandError, ErrorType};
-use crate::protocol::response::{MessageInfo, QueueInfo, Response, SubscriptionInfo, SubscriptionKind};
-use crate::store::{FirstMessage, MessageContent, Peeked, QueueRecord, StoreError};
+use crate::protocol::response::{InfoTime, MessageInfo, QueueInfo, Response, SubscriptionInfo, SubscriptionKind};
+use crate::store::{FirstMessage, Peeked, QueueRecord, QueueState, StoreError};
 
 /// Reads what the segment's commands ask for.
 pub async fn read(cx: &JobContext, segment: &mut Segment) {
@@ -109,25 +109,24 @@ async fn info(cx: &JobContext, segment: &mut Segment) {
         return;
     }
     let queues: Vec<QueueId> = records.iter().map(|r| r.recipient_id).collect();
-    let sizes = cx.services.store.queue_sizes(&queues).await;
-    let firsts = match sizes {
-        Ok(_) => cx.services.store.first_message_infos(&queues).await,
-        Err(_) => Ok(Vec::new()),
-    };
-    let read = sizes.and_then(|sizes| Ok(sizes.into_iter().zip(firsts?).collect()));
-    settle(segment, &positions, read, |nth, (size, first)| match records.get(nth) {
-        Some(record) => Response::Info(queue_info(cx, record, size, first)),
+    let read = cx.services.store.queue_states(&queues).await;
+    settle(segment, &positions, read, |nth, state| match records.get(nth) {
+        Some(record) => Response::Info(queue_info(cx, record, &state)),
         None => Response::Err(ErrorType::Internal),
     });
 }
 
-fn queue_info(cx: &JobContext, record: &QueueRecord, size: u64, first: Option<MessageInfo>) -> QueueInfo {
+fn queue_info(cx: &JobContext, record: &QueueRecord, state: &QueueState) -> QueueInfo {
     QueueInfo {
         secured: record.sender_key.is_some(),
         notifications: record.notifier.is_some(),
         subscription: cx.core.borrow().subscriptions.usage(&record.recipient_id).map(subscription_info),
-        size,
-        message: first,
+        size: state.size,
+        message: state.first.map(|first| MessageInfo {
+            id: URL_SAFE.encode(first.id.0),
+            timestamp: InfoTime { seconds: first.timestamp.seconds, nanoseconds: first.timestamp.nanoseconds },
+            quota: first.quota,
+        }),
     }
 }
 

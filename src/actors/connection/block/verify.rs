@@ -70,14 +70,12 @@ pub fn is_secured_messaging(record: &QueueRecord) -> bool {
 /// One command's authorization, to be checked against keys.
 struct Verifier<'a> {
     transmission: &'a ClientTransmission,
-    authorized: Vec<u8>,
     session_key: &'a SecretDhKey,
 }
 
 impl<'a> Verifier<'a> {
     fn new(transmission: &'a ClientTransmission, session_key: &'a SecretDhKey) -> Self {
-        let authorized = if transmission.authorization.is_none() { Vec::new() } else { transmission.authorized.to_vec() };
-        Verifier { transmission, authorized, session_key }
+        Verifier { transmission, session_key }
     }
 
     fn is_authorized(&self) -> bool {
@@ -88,8 +86,8 @@ impl<'a> Verifier<'a> {
     fn verify(&self, key: Option<&PublicAuthKey>) -> bool {
         verify_authorization(
             key,
-            self.transmission.authorization.as_bytes(),
-            &self.authorized,
+            &self.transmission.authorization,
+            &self.transmission.authorized.parts(),
             &self.transmission.correlation_id,
             self.session_key,
         )

@@ -22,7 +22,7 @@ pub fn plan(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRe
 
 fn may_create(cx: &JobContext, request: &NewQueueRequest) -> bool {
     let settings = &cx.services.settings;
-    let password = request.password.as_deref();
+    let password = request.password.as_deref().unwrap_or_default();
     settings.new_queues && settings.create_password.as_ref().is_none_or(|set| set.matches(password))
 }
 

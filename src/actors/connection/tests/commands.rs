@@ -1,0 +1,247 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::World;
+use super::peer::{Ask, new, send, signing_key};
+use crate::protocol::command::{Command, LinkData, QueueRequest};
+use crate::protocol::crypto::sender_id_for;
+use crate::protocol::error::{CommandError, ErrorType};
+use crate::protocol::response::Response;
+use crate::protocol::{EntityId, QueueId, Version};
+use crate::store::sqlite::{SqliteOptions, SqliteStore};
+use crate::store::{
+    Counts, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, Timestamp,
+};
+use crate::transport::block_io::Incoming;
+
+fn error(error: ErrorType) -> Response {
+    Response::Err(error)
+}
+
+fn command_error(kind: CommandError) -> Response {
+    Response::Err(ErrorType::Cmd(kind))
+}
+
+#[actix::test]
+async fn commands_of_a_block_are_executed_in_their_order() {
+    let world = World::new();
+    let (recipient, sender) = (world.connect(), world.connect());
+    let queue = recipient.create_with(false, QueueRequest::Messaging(None)).await;
+    let key = signing_key();
+    let public = key.public_key().unwrap();
+    let asks: Vec<Ask<'_>> = vec![
+        (queue.sender(), None, send(b"before it is secured")),
+        (queue.sender(), Some(&key), Command::Skey(public.clone())),
+        (queue.sender(), None, send(b"not authorized any more")),
+        (queue.sender(), Some(&key), send(b"authorized")),
+        (queue.recipient(), Some(&queue.key), Command::Off),
+        (queue.sender(), Some(&key), send(b"suspended")),
+        (queue.recipient(), Some(&queue.key), Command::Del),
+        (queue.sender(), Some(&key), send(b"deleted")),
+    ];
+    let answers = sender.ask_all(&asks).await;
+    let auth = error(ErrorType::Auth);
+    let ok = Response::Ok;
+    assert_eq!(answers, [&ok, &ok, &auth, &ok, &ok, &auth, &ok, &auth].map(Clone::clone));
+}
+
+#[actix::test]
+async fn a_full_block_of_255_mixed_commands_is_answered_in_order() {
+    let world = World::new();
+    let peer = world.connect();
+    let mut queues = Vec::new();
+    for _ in 0..5 {
+        queues.push(peer.create_with(false, QueueRequest::Messaging(None)).await);
+    }
+    let asks: Vec<Ask<'_>> = (0..255usize)
+        .map(|n| match n % 3 {
+            0 => (EntityId::NONE, None, Command::Ping),
+            1 => (queues[n % 5].sender(), None, send(b"x")),
+            _ => (EntityId::from(QueueId([1; 24])), None, send(b"nowhere")),
+        })
+        .collect();
+    let ids = peer.put(&asks);
+    let received = peer.gather(255).await;
+    let (refused, executed): (Vec<_>, Vec<_>) =
+        received.into_iter().partition(|t| t.response == Ok(error(ErrorType::Auth)));
+    assert_eq!(refused.len(), 85);
+    let order: Vec<_> = executed.iter().map(|t| t.correlation_id.clone()).collect();
+    let expected: Vec<_> = ids.iter().enumerate().filter(|(n, _)| n % 3 != 2).map(|(_, id)| id.clone()).collect();
+    assert_eq!(order, expected);
+}
+
+#[actix::test]
+async fn ten_sends_in_a_block_are_stored_in_their_order() {
+    let world = World::new();
+    let (recipient, sender) = (world.connect(), world.connect());
+    let queue = recipient.create_with(false, QueueRequest::Messaging(None)).await;
+    let sends: Vec<Ask<'_>> = (0..10u8).map(|n| (queue.sender(), None, send(&[n]))).collect();
+    sender.ask_all(&sends).await;
+    for n in 0..10u8 {
+        let first = world.services.store.first_messages(&[queue.id()], 1).await.unwrap().remove(0);
+        let Peeked::Message(first) = first else { panic!("a message expected") };
+        let crate::store::MessageContent::Sent { body, .. } = &first.message.content else { panic!("no marker") };
+        assert_eq!(body.as_ref(), [n]);
+        let op = Op::Acknowledge { queue: queue.id(), message: None, with_next: false };
+        world.services.store.apply(vec![op]).await.unwrap();
+    }
+}
+
+#[actix::test]
+async fn a_block_that_can_not_be_read_is_answered_and_the_connection_goes_on() {
+    let world = World::new();
+    let peer = world.connect();
+    peer.put_payload(Bytes::from_static(b"\x02 not a batch"));
+    peer.put_incoming(Incoming::BadBlock);
+    for _ in 0..2 {
+        assert_eq!(peer.event().await, (EntityId::NONE, error(ErrorType::Block)));
+    }
+    assert_eq!(peer.ask(EntityId::NONE, None, Command::Ping).await, Response::Pong);
+}
+
+#[actix::test]
+async fn securing_is_repeatable_with_the_same_key_only() {
+    let world = World::new();
+    let peer = world.connect();
+    let queue = peer.create().await;
+    let (key, other) = (signing_key(), signing_key());
+    let (public, other_public) = (key.public_key().unwrap(), other.public_key().unwrap());
+    for _ in 0..2 {
+        let answer = peer.ask(queue.recipient(), Some(&queue.key), Command::Key(public.clone())).await;
+        assert_eq!(answer, Response::Ok);
+        let answer = peer.ask(queue.sender(), Some(&key), Command::Skey(public.clone())).await;
+        assert_eq!(answer, Response::Ok);
+    }
+    let answer = peer.ask(queue.recipient(), Some(&queue.key), Command::Key(other_public.clone())).await;
+    assert_eq!(answer, error(ErrorType::Auth));
+    assert_eq!(peer.ask(queue.sender(), Some(&other), Command::Skey(other_public)).await, error(ErrorType::Auth));
+}
+
+#[actix::test]
+async fn a_full_queue_refuses_until_it_is_drained_and_shows_a_quota_message() {
+    let world = World::with(|_| {}, 3);
+    let (recipient, sender) = (world.connect(), world.connect());
+    let queue = recipient.create().await;
+    let sends: Vec<Ask<'_>> = (0..5u8).map(|n| (queue.sender(), None, send(&[n]))).collect();
+    let answers = sender.ask_all(&sends).await;
+    assert_eq!(answers[..3], vec![Response::Ok; 3]);
+    assert_eq!(answers[3..], vec![error(ErrorType::Quota); 2]);
+    assert!(matches!(recipient.event().await.1, Response::Msg { .. }));
+    for _ in 0..3 {
+        assert!(matches!(recipient.acknowledge(&queue).await, Response::Msg { .. }), "three messages and a marker");
+    }
+    assert_eq!(sender.ask(queue.sender(), None, send(b"still")).await, error(ErrorType::Quota));
+    assert_eq!(recipient.acknowledge(&queue).await, Response::Ok);
+    assert_eq!(sender.ask(queue.sender(), None, send(b"again")).await, Response::Ok);
+}
+
+#[actix::test]
+async fn a_contact_queue_shows_its_link_and_can_not_be_secured_by_its_sender() {
+    let world = World::new();
+    let peer = world.connect();
+    let data = LinkData { fixed: Bytes::from_static(b"fixed"), user: Bytes::from_static(b"user") };
+    let correlation_id = crate::protocol::CorrelationId(Bytes::from_static(&[5; 24]));
+    let sender_id = EntityId::from(sender_id_for(&correlation_id));
+    let link_id = EntityId::from(QueueId([8; 24]));
+    let key = signing_key();
+    let request = QueueRequest::Contact(Some((link_id.clone(), (sender_id.clone(), data.clone()))));
+    let wrong = peer.ask(EntityId::NONE, Some(&key), new(&key, true, request.clone())).await;
+    assert_eq!(wrong, command_error(CommandError::Prohibited), "the sender ID is the hash of the correlation ID");
+    peer.put_with_id(&correlation_id, &key, &new(&key, true, request));
+    let created = peer.gather(1).await.remove(0);
+    assert!(matches!(created.response, Ok(Response::Ids(_))), "{:?}", created.response);
+    assert_eq!(peer.ask(link_id.clone(), None, Command::Lget).await, Response::Lnk(sender_id.clone(), data));
+    let secure = Command::Skey(key.public_key().unwrap());
+    assert_eq!(peer.ask(sender_id, Some(&key), secure).await, error(ErrorType::Auth));
+    let secure = Command::Lkey(key.public_key().unwrap());
+    assert_eq!(peer.ask(link_id, Some(&key), secure).await, error(ErrorType::Auth));
+}
+
+#[actix::test]
+async fn messages_larger_than_the_version_allows_are_refused() {
+    let world = World::new();
+    for (version, largest) in [(6, 16_088), (8, 16_064), (11, 16_048), (20, 16_048)] {
+        let peer = world.connect_as(Version(version));
+        let queue = peer.create_with(false, QueueRequest::Messaging(None)).await;
+        let fits = peer.ask(queue.sender(), None, send(&vec![1; largest])).await;
+        assert_eq!(fits, Response::Ok, "version {version}");
+        let too_large = peer.ask(queue.sender(), None, send(&vec![1; largest + 1])).await;
+        assert_eq!(too_large, error(ErrorType::LargeMsg), "version {version}");
+    }
+}
+
+#[actix::test]
+async fn commands_of_later_roles_are_refused_as_by_a_server_without_them() {
+    let world = World::new();
+    let peer = world.connect();
+    let rfwd = peer.ask(EntityId::NONE, None, Command::Rfwd(Bytes::from_static(b"x"))).await;
+    assert!(matches!(rfwd, Response::Err(ErrorType::Proxy(_))), "{rfwd:?}");
+    let key = signing_key();
+    let nsub = peer.ask(QueueId([3; 24]).into(), Some(&key), Command::Nsub).await;
+    assert_eq!(nsub, error(ErrorType::Auth));
+}
+
+/// A store whose changes fail while told so.
+struct Failing {
+    inner: SqliteStore,
+    fails: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Store for Failing {
+    async fn queues(&self, party: Party, ids: &[QueueId]) -> Result<Vec<Option<QueueRecord>>, StoreError> {
+        self.inner.queues(party, ids).await
+    }
+
+    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError> {
+        self.inner.first_messages(ids, limit).await
+    }
+
+    async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError> {
+        self.inner.queue_states(ids).await
+    }
+
+    async fn link_data(&self, link_ids: &[QueueId]) -> Result<Vec<Option<LinkData>>, StoreError> {
+        self.inner.link_data(link_ids).await
+    }
+
+    async fn apply(&self, ops: Vec<Op>) -> Result<Vec<OpOutcome>, StoreError> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(StoreError::Failed("disk full".into()));
+        }
+        self.inner.apply(ops).await
+    }
+
+    async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<u32, StoreError> {
+        self.inner.expire_messages(before, limit).await
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.inner.counts().await
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        self.inner.close().await
+    }
+}
+
+#[actix::test]
+async fn a_failing_store_is_an_error_to_the_client_and_a_retry_succeeds() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let inner = SqliteStore::open(&SqliteOptions::default()).unwrap();
+    let world = World::on(Arc::new(Failing { inner, fails: Arc::clone(&fails) }), |_| {});
+    let (recipient, sender) = (world.connect(), world.connect());
+    let queue = recipient.create().await;
+    assert_eq!(sender.ask(queue.sender(), None, send(b"stored")).await, Response::Ok);
+    assert!(matches!(recipient.event().await.1, Response::Msg { .. }));
+    fails.store(true, Ordering::Relaxed);
+    let failed = error(ErrorType::Store("store failed: disk full".into()));
+    assert_eq!(sender.ask(queue.sender(), None, send(b"lost")).await, failed);
+    assert_eq!(recipient.acknowledge(&queue).await, failed);
+    fails.store(false, Ordering::Relaxed);
+    assert_eq!(recipient.acknowledge(&queue).await, Response::Ok, "the message counted as delivered still");
+    assert_eq!(recipient.acknowledge(&queue).await, error(ErrorType::NoMsg));
+}

@@ -1,0 +1,8 @@
+//! The connection actor alone: a scripted peer instead of a socket, a store in memory, a registry of its own.
+
+mod backpressure;
+mod commands;
+mod peer;
+mod subscriptions;
+
+use self::peer::{Peer, World};
