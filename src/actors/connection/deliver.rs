@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use super::block::Sending;
 use super::core::message_sent;
-use crate::protocol::crypto::SharedSecret;
-use crate::protocol::message::{MessageBody, encrypt_body};
+use crate::protocol::crypto::{Nonce, SharedSecret};
+use crate::protocol::message::MessageBody;
 use crate::protocol::response::Response;
 use crate::protocol::MessageId;
 use crate::store::{DhSecret, Message, MessageContent};
@@ -33,5 +33,5 @@ pub fn encrypt_sent(sending: &Sending) -> Bytes {
 
 fn encrypt(id: &MessageId, body: MessageBody, dh_secret: &DhSecret) -> Bytes {
     let shared = SharedSecret::from_bytes(dh_secret.0);
-    encrypt_body(&shared, id, &body).unwrap_or_default()
+    body.seal(&shared, &Nonce::from(id)).map(Bytes::from).unwrap_or_default()
 }
