@@ -11,8 +11,8 @@ use smp_server::protocol::transmission::{
 use smp_server_fuzz::{ALLOWANCE, frugal, in_session};
 
 /// A block of 255 empty transmissions is 511 bytes and 255 results.
-const RESULTS: usize =
-    ALLOWANCE + MAX_TRANSMISSIONS * (size_of::<Result<ClientTransmission, Refused>>() + size_of::<ServerTransmission>());
+const RESULTS: usize = ALLOWANCE
+    + MAX_TRANSMISSIONS * (size_of::<Result<ClientTransmission, Refused>>() + size_of::<ServerTransmission>());
 
 fuzz_target!(|data: &[u8]| {
     let Some((params, payload)) = in_session(data) else { return };

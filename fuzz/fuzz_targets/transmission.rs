@@ -4,11 +4,11 @@
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use smp_server::protocol::transmission::{ClientTransmission, TransmissionParams, decode_command, encode_command};
-use smp_server_fuzz::{assert_round_trip, in_session, written};
+use smp_server_fuzz::{assert_canonical, in_session, written};
 
 fuzz_target!(|data: &[u8]| {
     let Some((params, input)) = in_session(data) else { return };
-    assert_round_trip(
+    assert_canonical(
         &input,
         |transmission: &Bytes| decode_command(&params, transmission),
         |transmission| encode(&params, transmission),

@@ -22,8 +22,8 @@ use super::mailbox::{Gate, MailboxMetrics, Sender};
 use super::registry::{RegistryHandle, Shard};
 use super::worker::{self, Drain, Serve, Worker, WorkerShared};
 use crate::store::{Store, StoreError};
+use crate::transport::accept::Acceptor;
 use crate::transport::listener::{AcceptedSocket, ConnectionLimits, Listener};
-use crate::transport::server::TransportServer;
 
 /// Room in a registry shard's mailbox. Each asker has one batch outstanding, so what waits beyond this waits with its
 /// asker.
@@ -37,7 +37,7 @@ pub struct ServerConfig {
     /// Where to listen. Port 0 lets the system choose.
     pub listen: Vec<SocketAddr>,
     /// Makes handshakes.
-    pub acceptor: TransportServer,
+    pub acceptor: Acceptor,
     /// Queues and messages; opened.
     pub store: Arc<dyn Store>,
     /// Settings of commands.

@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, Message, ResponseFuture};
-use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tracing::debug;
 
@@ -24,7 +23,13 @@ use super::connection::encode::Encoder;
 use super::connection::{Connection, Services, Session};
 use super::mailbox::{Letter, MailboxMetrics};
 use super::registry::ConnectionId;
-use crate::transport::server::{Accepted, TransportServer};
+use crate::transport::accept::{Accepted, Acceptor};
+
+/// A sweep looks at every connection of the thread: not more often than this.
+const SHORTEST_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// However long the patience, a dead connection does not live much longer.
+const LONGEST_SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Sockets that wait for a worker's attention.
 pub const MAILBOX: usize = 64;
@@ -50,7 +55,7 @@ pub struct Drain;
 #[derive(Clone)]
 pub struct WorkerShared {
     /// Makes handshakes.
-    pub acceptor: TransportServer,
+    pub acceptor: Acceptor,
     /// For connections.
     pub services: Arc<Services>,
     /// When connections are closed by the sweep.
@@ -115,9 +120,10 @@ impl Worker {
 
     /// Often enough that patience is kept to within a quarter, and not more than once a second.
     fn sweep_interval(&self) -> Duration {
-        let Patience { inactive, stalled } = self.shared.patience;
+        let Patience { inactive, stalled, check_interval } = self.shared.patience;
         let shortest = inactive.map_or(stalled, |inactive| inactive.min(stalled));
-        (shortest / 4).clamp(Duration::from_secs(1), Duration::from_secs(30))
+        let asked = check_interval.unwrap_or(LONGEST_SWEEP_INTERVAL);
+        (shortest / 4).min(asked).clamp(SHORTEST_SWEEP_INTERVAL, LONGEST_SWEEP_INTERVAL)
     }
 }
 
@@ -149,11 +155,7 @@ impl Handler<Letter<Serve>> for Worker {
 /// The handshake; on success the connection lives on by itself.
 async fn begin(shared: &WorkerShared, table: &TableRef, serve: Serve) {
     let Serve { socket, connection, handshake } = serve;
-    let accepted = match TcpStream::from_std(socket) {
-        Ok(socket) => shared.acceptor.accept(socket).await,
-        Err(error) => Err(error.into()),
-    };
-    let accepted = match accepted {
+    let accepted = match shared.acceptor.accept(socket).await {
         Ok(accepted) => accepted,
         Err(error) => return debug!(%error, "handshake failed"),
     };

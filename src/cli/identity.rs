@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::Path;
 
+use bytes::Bytes;
 use openssl::asn1::Asn1Time;
 use openssl::pkey::{PKey, Private};
 use openssl::x509::X509;
@@ -12,6 +13,8 @@ use zeroize::Zeroizing;
 use super::certificates::{self, SignAlgorithm, to_base64};
 use super::error::CommandError;
 use super::files;
+use crate::protocol::certificate::Credentials;
+use crate::protocol::crypto::SigningKey;
 use crate::settings::{Password, Paths, Transport};
 
 /// Who the server is, ready for TLS.
@@ -50,6 +53,18 @@ impl Identity {
         })?;
         let private_key = Zeroizing::new(key.private_key_to_pkcs8()?);
         Ok(Identity { fingerprint, chain: vec![certificate.to_der()?, authority.to_der()?], private_key, algorithm })
+    }
+
+    /// Certificates and key as the transport wants them.
+    ///
+    /// # Errors
+    /// None for an identity that was loaded; the types just cannot know.
+    pub fn credentials(&self) -> Result<Credentials, CommandError> {
+        let unusable =
+            |why: &dyn fmt::Display| CommandError::refused(format!("the certificates cannot be used: {why}"));
+        let key = SigningKey::from_der(&self.private_key).map_err(|e| unusable(&e))?;
+        let chain = self.chain.iter().map(|certificate| Bytes::copy_from_slice(certificate)).collect();
+        Credentials::new(chain, key).map_err(|e| unusable(&e))
     }
 
     /// The server's address as users give it to their clients, with the password if one is passed.

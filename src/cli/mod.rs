@@ -5,6 +5,7 @@
 
 mod cert;
 pub mod certificates;
+pub mod check;
 mod console;
 mod delete;
 mod error;

@@ -18,9 +18,12 @@ mod sender;
 pub use connection::{Client, Event};
 pub use error::ClientError;
 pub use link::{open_link, read_link};
-pub use message::{Delivered, ReceivedMessage};
+pub use message::ReceivedMessage;
 pub use queue::{NewQueue, Queue};
 pub use request::Request;
 pub use sender::Sender;
 
 pub use crate::transport::client::{ConnectError, ConnectOptions};
+
+#[cfg(test)]
+mod tests;

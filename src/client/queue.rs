@@ -4,14 +4,14 @@ use bytes::Bytes;
 
 use super::connection::{Client, Event};
 use super::error::ClientError;
-use super::message::{DELIVERED_LENGTH, ReceivedMessage};
+use super::message::ReceivedMessage;
 use super::request::Request;
 use super::sender::{Sender, expect_ok};
 use crate::protocol::command::{Command, LinkData, NewNotifier, NewQueueRequest, QueueRequest};
 use crate::protocol::crypto::{
-    BoxKey, DhKeyPair, Nonce, PrivateAuthKey, SecretDhKey, SigningKey, random_array, sender_id_for,
+    DhKeyPair, PrivateAuthKey, SecretDhKey, SharedSecret, SigningKey, random_array, sender_id_for,
 };
-use crate::protocol::ids::{CorrelationId, EntityId, MessageId};
+use crate::protocol::ids::{CorrelationId, EntityId};
 use crate::protocol::keys::PublicAuthKey;
 use crate::protocol::response::{QueueIds, QueueInfo, Response};
 
@@ -125,14 +125,14 @@ pub struct Queue {
     pub ids: QueueIds,
     /// The recipient's key.
     pub key: PrivateAuthKey,
-    delivery_key: BoxKey,
+    delivery_secret: SharedSecret,
 }
 
 impl Queue {
     /// A queue with these IDs; `dh_key` is the recipient's half of the delivery secret.
     pub fn new(ids: QueueIds, key: PrivateAuthKey, dh_key: &SecretDhKey) -> Result<Self, ClientError> {
-        let delivery_key = dh_key.agree(&ids.dh_key)?.box_key();
-        Ok(Queue { ids, key, delivery_key })
+        let delivery_secret = dh_key.agree(&ids.dh_key)?;
+        Ok(Queue { ids, key, delivery_secret })
     }
 
     /// The queue for its recipient.
@@ -228,15 +228,8 @@ impl Queue {
         }
     }
 
-    /// Decrypts a delivered message: its nonce is its ID, and its size is always the same.
+    /// Decrypts a message of this queue, from the two fields of `MSG`.
     pub fn open(&self, id: &[u8], body: &[u8]) -> Result<ReceivedMessage, ClientError> {
-        let nonce: [u8; Nonce::LENGTH] =
-            id.try_into().map_err(|_| ClientError::BadMessage("has an ID of another length"))?;
-        if body.len() != DELIVERED_LENGTH {
-            return Err(ClientError::BadMessage("has another length"));
-        }
-        let content = self.delivery_key.open_padded(&Nonce(nonce), body);
-        let content = content.map_err(|_| ClientError::BadMessage("does not decrypt"))?;
-        ReceivedMessage::decode(MessageId(nonce), content).map_err(|_| ClientError::BadMessage("is malformed inside"))
+        ReceivedMessage::open(&self.delivery_secret, id, body)
     }
 }

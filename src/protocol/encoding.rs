@@ -134,6 +134,12 @@ impl<'a> Reader<'a> {
         self.literal(b" ")
     }
 
+    /// One space and what `read` reads after it.
+    pub fn spaced<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, DecodeError>) -> Result<T, DecodeError> {
+        self.space()?;
+        read(self)
+    }
+
     /// Exactly these bytes.
     pub fn literal(&mut self, expected: &[u8]) -> Result<(), DecodeError> {
         if self.slice(expected.len())? == expected { Ok(()) } else { Err(DecodeError) }

@@ -2,7 +2,8 @@
 //!
 //! An INI file of the Haskell server is read unchanged: keys that have no effect yet are accepted and named once
 //! ([`Note`]). All mistakes are reported together, each with its place, value and what is allowed ([`SettingsError`]).
-//! Nothing here ever shows a password, and nothing but [`load`] touches the file system.
+//! Nothing here ever shows a password, and nothing but [`load`] touches the file system. A [`Password`] is wiped when it is
+//! dropped; the text of the file, which passes through the `config` crate, is only dropped.
 
 mod clients;
 pub mod environment;

@@ -254,3 +254,12 @@ fn a_file_that_cannot_be_read_is_a_mistake_too() {
     std::fs::write(paths.ini(), b"[AUTH]\n\nk = \xff\n").unwrap();
     assert!(load(&paths, &Environment::default()).unwrap_err().to_string().contains("line 3 is not UTF-8"));
 }
+
+#[test]
+fn every_key_that_counts_as_used_is_read_and_checked() {
+    let free_text = [keys::HOST, keys::SOURCE_CODE];
+    for key in keys::ALL.iter().filter(|key| key.support == keys::Support::Used && !free_text.contains(key)) {
+        let found = problems(&format!("[{}]\n{} = \u{1}x\n", key.section, key.name), &[]);
+        assert!(found[0].contains(&key.title()), "{found:?}");
+    }
+}

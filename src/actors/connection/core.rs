@@ -38,6 +38,8 @@ pub struct Patience {
     pub inactive: Option<Duration>,
     /// Time without progress after which a connection with something to write is closed.
     pub stalled: Duration,
+    /// How often inactive connections are looked for, at the least.
+    pub check_interval: Option<Duration>,
 }
 
 /// A response ready to be encoded.
@@ -104,8 +106,7 @@ impl Core {
         if offer == Offer::Later && !room {
             self.put_off += 1;
         }
-        (offer == Offer::Deliver)
-            .then(|| (CorrelationId::NONE, queue.into(), message_sent(message.id, body)))
+        (offer == Offer::Deliver).then(|| (CorrelationId::NONE, queue.into(), message_sent(message.id, body)))
     }
 
     /// Deliveries put off since the last call because the outbound queue was full.
@@ -251,4 +252,3 @@ impl From<Notice> for Response {
         }
     }
 }
-

@@ -94,45 +94,37 @@ type ReadParameters = fn(Version, &mut Reader<'_>) -> Result<Command, DecodeErro
 /// How the parameters of the command of this name are read; the reader stands before the space.
 fn reader_of(name: &[u8]) -> Option<ReadParameters> {
     let read: ReadParameters = match name {
-        b"NEW" => |v, r| spaced(r, |r| NewQueueRequest::decode(v, r)).map(|request| Command::New(Box::new(request))),
+        b"NEW" => |v, r| r.spaced(|r| NewQueueRequest::decode(v, r)).map(|request| Command::New(Box::new(request))),
         b"SUB" => |_, _| Ok(Command::Sub),
         b"SUBS" => |v, r| service_queues(v, r).map(Command::Subs),
-        b"KEY" => |_, r| spaced(r, Reader::get).map(Command::Key),
-        b"RKEY" => |_, r| spaced(r, |r| r.list(Reader::get)).map(Command::Rkey),
-        b"LSET" => |_, r| spaced(r, |r| Ok(Command::Lset(r.get()?, r.get()?))),
+        b"KEY" => |_, r| r.spaced(Reader::get).map(Command::Key),
+        b"RKEY" => |_, r| r.spaced(|r| r.list(Reader::get)).map(Command::Rkey),
+        b"LSET" => |_, r| r.spaced(|r| Ok(Command::Lset(r.get()?, r.get()?))),
         b"LDEL" => |_, _| Ok(Command::Ldel),
-        b"NKEY" => |_, r| spaced(r, |r| Ok(Command::Nkey(r.get()?, r.get()?))),
+        b"NKEY" => |_, r| r.spaced(|r| Ok(Command::Nkey(r.get()?, r.get()?))),
         b"NDEL" => |_, _| Ok(Command::Ndel),
         b"GET" => |_, _| Ok(Command::Get),
-        b"ACK" => |_, r| spaced(r, Reader::short).map(Command::Ack),
+        b"ACK" => |_, r| r.spaced(Reader::short).map(Command::Ack),
         b"OFF" => |_, _| Ok(Command::Off),
         b"DEL" => |_, _| Ok(Command::Del),
         b"QUE" => |_, _| Ok(Command::Que),
-        b"SKEY" => |_, r| spaced(r, Reader::get).map(Command::Skey),
-        b"SEND" => |_, r| spaced(r, send),
+        b"SKEY" => |_, r| r.spaced(Reader::get).map(Command::Skey),
+        b"SEND" => |_, r| r.spaced(send),
         b"PING" => |_, _| Ok(Command::Ping),
-        b"LKEY" => |_, r| spaced(r, Reader::get).map(Command::Lkey),
+        b"LKEY" => |_, r| r.spaced(Reader::get).map(Command::Lkey),
         b"LGET" => |_, _| Ok(Command::Lget),
         b"NSUB" => |_, _| Ok(Command::Nsub),
         b"NSUBS" => |v, r| service_queues(v, r).map(Command::Nsubs),
-        b"PRXY" => |_, r| spaced(r, |r| Ok(Command::Prxy(r.get()?, r.optional(basic_auth)?))),
-        b"PFWD" => |_, r| spaced(r, |r| Ok(Command::Pfwd(r.get()?, r.get()?, r.tail()))),
-        b"RFWD" => |_, r| spaced(r, |r| Ok(Command::Rfwd(r.tail()))),
-        b"RSLV" => |_, r| spaced(r, resolve),
+        b"PRXY" => |_, r| r.spaced(|r| Ok(Command::Prxy(r.get()?, r.optional(basic_auth)?))),
+        b"PFWD" => |_, r| r.spaced(|r| Ok(Command::Pfwd(r.get()?, r.get()?, r.tail()))),
+        b"RFWD" => |_, r| r.spaced(|r| Ok(Command::Rfwd(r.tail()))),
+        b"RSLV" => |_, r| r.spaced(resolve),
         _ => return None,
     };
     Some(read)
 }
 
-fn spaced<'a, T>(
-    reader: &mut Reader<'a>,
-    read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>,
-) -> Result<T, DecodeError> {
-    reader.space()?;
-    read(reader)
-}
-
-/// Flags, space, and all that follows is the body.
+/// Flags up to the next space, of which only the first is known; all that follows is the body.
 fn send(reader: &mut Reader<'_>) -> Result<Command, DecodeError> {
     let flags = reader.get()?;
     reader.space()?;
@@ -150,7 +142,7 @@ fn service_queues(version: Version, reader: &mut Reader<'_>) -> Result<ServiceQu
     if version < Version::SERVICE_HASHES {
         return Ok(ServiceQueues { count: -1, hash: IdsHash::default() });
     }
-    spaced(reader, Reader::get)
+    reader.spaced(Reader::get)
 }
 
 impl NewQueueRequest {

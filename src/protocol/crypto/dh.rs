@@ -95,6 +95,8 @@ impl Eq for SharedSecret {}
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::protocol::crypto::test_vectors::{array, vectors};
 
@@ -118,6 +120,33 @@ mod tests {
             let mut public = [0; 32];
             public[0] = low;
             assert_eq!(secret.agree(&PublicDhKey(public)).err(), Some(CryptoError::Key));
+        }
+    }
+
+    /// The secret that another library agrees.
+    fn agree_by_openssl(secret: &[u8; 32], public: &[u8; 32]) -> Vec<u8> {
+        use openssl::derive::Deriver;
+        use openssl::pkey::{Id, PKey};
+
+        let own = PKey::private_key_from_raw_bytes(secret, Id::X25519).expect("a key");
+        let peer = PKey::public_key_from_raw_bytes(public, Id::X25519).expect("a key");
+        let mut deriver = Deriver::new(&own).expect("a deriver");
+        deriver.set_peer(&peer).expect("a peer");
+        deriver.derive_to_vec().expect("a secret")
+    }
+
+    proptest! {
+        #[test]
+        fn secrets_are_those_of_another_library(own: [u8; 32], peer: [u8; 32]) {
+            let secret = SecretDhKey::from_bytes(own);
+            let public = SecretDhKey::from_bytes(peer).public_key();
+            let agreed = secret.agree(&public)?;
+            prop_assert_eq!(agreed.as_bytes().as_slice(), agree_by_openssl(&own, &public.0));
+            // Any 32 bytes are a public key, the highest bit of which does not count.
+            let public = PublicDhKey(peer);
+            if let Ok(agreed) = secret.agree(&public) {
+                prop_assert_eq!(agreed.as_bytes().as_slice(), agree_by_openssl(&own, &public.0));
+            }
         }
     }
 }

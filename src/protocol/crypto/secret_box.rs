@@ -168,7 +168,31 @@ mod tests {
         assert_eq!(checked, 7);
     }
 
+    /// A box made by another library.
+    fn seal_by_rust_crypto(key: &BoxKey, nonce: &Nonce, content: &[u8]) -> Vec<u8> {
+        use poly1305::Poly1305;
+        use poly1305::universal_hash::KeyInit;
+        use salsa20::XSalsa20;
+        use salsa20::cipher::{KeyIvInit, StreamCipher};
+
+        let mut cipher = XSalsa20::new(&key.0.into(), &nonce.0.into());
+        let mut mac_key = [0; 32];
+        cipher.apply_keystream(&mut mac_key);
+        let mut cipher_text = content.to_vec();
+        cipher.apply_keystream(&mut cipher_text);
+        let mac = Poly1305::new(&mac_key.into()).compute_unpadded(&cipher_text);
+        [mac.as_slice(), &cipher_text].concat()
+    }
+
     proptest! {
+        #[test]
+        fn boxes_are_those_of_another_library(
+            secret: [u8; 32], nonce: [u8; 24], content in prop::collection::vec(any::<u8>(), 0..3000),
+        ) {
+            let (key, nonce) = (BoxKey::derive(&secret), Nonce(nonce));
+            prop_assert_eq!(key.seal(&nonce, &content), seal_by_rust_crypto(&key, &nonce, &content));
+        }
+
         #[test]
         fn boxes_open_in_place_and_apart(
             secret: [u8; 32], nonce: [u8; 24], content in prop::collection::vec(any::<u8>(), 0..2000), flip: usize,

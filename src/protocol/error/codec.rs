@@ -86,10 +86,7 @@ fn error_type(reader: &mut Reader<'_>, depth: usize) -> Result<ErrorType, Decode
         b"BLOCK" => Ok(ErrorType::Block),
         b"SESSION" => Ok(ErrorType::Session),
         b"CMD" => detail(reader).map(ErrorType::Cmd),
-        b"PROXY" => {
-            reader.space()?;
-            proxy_error(reader, depth).map(ErrorType::Proxy)
-        }
+        b"PROXY" => reader.spaced(|reader| proxy_error(reader, depth)).map(ErrorType::Proxy),
         b"AUTH" => Ok(ErrorType::Auth),
         b"BLOCKED" => detail(reader).map(ErrorType::Blocked),
         b"SERVICE" => Ok(ErrorType::Service),
@@ -127,8 +124,7 @@ fn proxy_error(reader: &mut Reader<'_>, depth: usize) -> Result<ProxyError, Deco
     match reader.word() {
         b"PROTOCOL" => {
             let depth = depth.checked_sub(1).ok_or(DecodeError)?;
-            reader.space()?;
-            error_type(reader, depth).map(|error| ProxyError::Protocol(Box::new(error)))
+            reader.spaced(|reader| error_type(reader, depth)).map(|error| ProxyError::Protocol(Box::new(error)))
         }
         b"BROKER" => detail(reader).map(ProxyError::Broker),
         b"BASIC_AUTH" => Ok(ProxyError::BasicAuth),
@@ -311,8 +307,7 @@ fn put_short_text(out: &mut Vec<u8>, word: &[u8], text: &str) {
 }
 
 fn detail<T: Decode>(reader: &mut Reader<'_>) -> Result<T, DecodeError> {
-    reader.space()?;
-    reader.get()
+    reader.spaced(Reader::get)
 }
 
 fn text(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
@@ -321,6 +316,5 @@ fn text(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
 }
 
 fn short_text(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
-    reader.space()?;
-    reader.short_latin1()
+    reader.spaced(Reader::short_latin1)
 }

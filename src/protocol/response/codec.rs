@@ -88,36 +88,28 @@ type ReadParameters = fn(Version, &mut Reader<'_>) -> Result<Response, DecodeErr
 /// How the parameters of the response of this name are read; the reader stands before the space.
 fn reader_of(name: &[u8]) -> Option<ReadParameters> {
     let read: ReadParameters = match name {
-        b"IDS" => |v, r| spaced(r, |r| QueueIds::decode(v, r)).map(|ids| Response::Ids(Box::new(ids))),
-        b"LNK" => |_, r| spaced(r, |r| Ok(Response::Lnk(r.get()?, r.get()?))),
-        b"SOK" => |_, r| spaced(r, |r| r.optional(Reader::get)).map(Response::Sok),
-        b"SOKS" => |v, r| spaced(r, |r| service_queues(v, r)).map(Response::Soks),
-        b"MSG" => |_, r| spaced(r, |r| Ok(Response::Msg { id: r.short()?, body: r.tail() })),
+        b"IDS" => |v, r| r.spaced(|r| QueueIds::decode(v, r)).map(|ids| Response::Ids(Box::new(ids))),
+        b"LNK" => |_, r| r.spaced(|r| Ok(Response::Lnk(r.get()?, r.get()?))),
+        b"SOK" => |_, r| r.spaced(|r| r.optional(Reader::get)).map(Response::Sok),
+        b"SOKS" => |v, r| r.spaced(|r| service_queues(v, r)).map(Response::Soks),
+        b"MSG" => |_, r| r.spaced(|r| Ok(Response::Msg { id: r.short()?, body: r.tail() })),
         b"ALLS" => |_, _| Ok(Response::Alls),
-        b"NID" => |_, r| spaced(r, |r| Ok(Response::Nid(r.get()?, r.get()?))),
-        b"NMSG" => |_, r| spaced(r, |r| Ok(Response::Nmsg { nonce: r.array()?, meta: r.short()? })),
-        b"PKEY" => |_, r| spaced(r, |r| Ok(Response::Pkey(r.short()?, r.get()?, r.get()?))),
-        b"RRES" => |_, r| spaced(r, |r| Ok(Response::Rres(r.tail()))),
-        b"PRES" => |_, r| spaced(r, |r| Ok(Response::Pres(r.tail()))),
+        b"NID" => |_, r| r.spaced(|r| Ok(Response::Nid(r.get()?, r.get()?))),
+        b"NMSG" => |_, r| r.spaced(|r| Ok(Response::Nmsg { nonce: r.array()?, meta: r.short()? })),
+        b"PKEY" => |_, r| r.spaced(|r| Ok(Response::Pkey(r.short()?, r.get()?, r.get()?))),
+        b"RRES" => |_, r| r.spaced(|r| Ok(Response::Rres(r.tail()))),
+        b"PRES" => |_, r| r.spaced(|r| Ok(Response::Pres(r.tail()))),
         b"END" => |_, _| Ok(Response::End),
-        b"ENDS" => |v, r| spaced(r, |r| service_queues(v, r)).map(Response::Ends),
+        b"ENDS" => |v, r| r.spaced(|r| service_queues(v, r)).map(Response::Ends),
         b"DELD" => |_, _| Ok(Response::Deld),
-        b"INFO" => |_, r| spaced(r, |r| from_slice(&r.tail()).map(Response::Info).map_err(|_| DecodeError)),
+        b"INFO" => |_, r| r.spaced(|r| from_slice(&r.tail()).map(Response::Info).map_err(|_| DecodeError)),
         b"OK" => |_, _| Ok(Response::Ok),
-        b"ERR" => |_, r| spaced(r, Reader::get).map(Response::Err),
+        b"ERR" => |_, r| r.spaced(Reader::get).map(Response::Err),
         b"PONG" => |_, _| Ok(Response::Pong),
-        b"RNAME" => |_, r| spaced(r, json_object).map(Response::Rname),
+        b"RNAME" => |_, r| r.spaced(json_object).map(Response::Rname),
         _ => return None,
     };
     Some(read)
-}
-
-fn spaced<'a, T>(
-    reader: &mut Reader<'a>,
-    read: impl FnOnce(&mut Reader<'a>) -> Result<T, DecodeError>,
-) -> Result<T, DecodeError> {
-    reader.space()?;
-    read(reader)
 }
 
 /// JSON that is passed on unread, checked to be an object.

@@ -3,12 +3,12 @@
 //! The one whose command causes a delivery waits for the place in the subscriber's mailbox; a subscriber always takes its
 //! mail at once (what it can not send it fetches later), so nobody waits for a slow client.
 
+use super::step::Segment;
 use crate::actors::connection::deliver::encrypt_sent;
 use crate::actors::connection::event::{ConnectionEvent, Delivery};
 use crate::actors::connection::services::JobContext;
 use crate::actors::connection::subscription::Delivered;
 use crate::actors::registry::Displaced;
-use super::step::Segment;
 use crate::protocol::QueueId;
 
 /// Delivers the messages of the segment and announces its deletions.

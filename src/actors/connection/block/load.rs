@@ -13,8 +13,18 @@ use crate::store::{Party, QueueRecord};
 pub fn party(command: &Command) -> Option<Party> {
     use Command as C;
     match command {
-        C::Sub | C::Key(_) | C::Rkey(_) | C::Lset(..) | C::Ldel | C::Nkey(..) | C::Ndel | C::Get | C::Ack(_) | C::Off
-        | C::Del | C::Que => Some(Party::Recipient),
+        C::Sub
+        | C::Key(_)
+        | C::Rkey(_)
+        | C::Lset(..)
+        | C::Ldel
+        | C::Nkey(..)
+        | C::Ndel
+        | C::Get
+        | C::Ack(_)
+        | C::Off
+        | C::Del
+        | C::Que => Some(Party::Recipient),
         C::Skey(_) | C::Send(..) => Some(Party::Sender),
         C::Lkey(_) | C::Lget => Some(Party::Link),
         C::Nsub => Some(Party::Notifier),

@@ -8,21 +8,17 @@ use super::step::{Sending, Step, Then};
 use super::verify::{is_contact, is_secured_messaging};
 use crate::actors::connection::services::JobContext;
 use crate::protocol::command::{Command, LinkData, MessageFlags, QueueMode};
-use crate::protocol::error::{CommandError, ErrorType, NameError, ProxyError, BrokerError, TransportErrorType};
+use crate::protocol::crypto::random_message_id;
+use crate::protocol::error::{BrokerError, CommandError, ErrorType, NameError, ProxyError, TransportErrorType};
 use crate::protocol::message::max_body_length;
 use crate::protocol::response::Response;
 use crate::protocol::transmission::ClientTransmission;
 use crate::protocol::{EntityId, MessageId, QueueId};
-use crate::protocol::crypto::random_message_id;
-use crate::store::{Op, QueueRecord, QueueStatus};
 use crate::store::op::SendMessage;
+use crate::store::{Op, QueueRecord, QueueStatus};
 
 /// Plans a command whose authorization was verified. `record` is there for every command that names a queue.
-pub fn plan(
-    cx: &JobContext,
-    transmission: ClientTransmission,
-    record: Option<QueueRecord>,
-) -> Result<Step, ErrorType> {
+pub fn plan(cx: &JobContext, transmission: ClientTransmission, record: Option<QueueRecord>) -> Result<Step, ErrorType> {
     match transmission.command {
         Command::New(request) => new::plan(cx, &transmission.correlation_id, *request),
         Command::Ping => Ok(Step::answered(Response::Pong)),
@@ -58,10 +54,12 @@ fn plan_for_queue(cx: &JobContext, command: Command, record: QueueRecord) -> Res
         Command::Ack(id) => acknowledge(cx, &record, &id),
         Command::Que => Ok(Step::Info(Box::new(record))),
         Command::Key(key) => Ok(change(Op::SecureQueue { queue, key }, Then::Ok)),
-        Command::Skey(key) => in_mode(&record, QueueMode::Messaging)
-            .map(|()| change(Op::SecureQueue { queue, key }, Then::Ok)),
-        Command::Rkey(keys) => in_mode(&record, QueueMode::Contact)
-            .map(|()| change(Op::SetRecipientKeys { queue, keys }, Then::Ok)),
+        Command::Skey(key) => {
+            in_mode(&record, QueueMode::Messaging).map(|()| change(Op::SecureQueue { queue, key }, Then::Ok))
+        }
+        Command::Rkey(keys) => {
+            in_mode(&record, QueueMode::Contact).map(|()| change(Op::SetRecipientKeys { queue, keys }, Then::Ok))
+        }
         Command::Lkey(key) => {
             in_mode(&record, QueueMode::Messaging)?;
             let link_id = record.link_id.ok_or(ErrorType::Auth)?;

@@ -230,13 +230,17 @@ impl Effect {
         let none = Effect::default();
         let change = Effect { changes_record: true, writes: true, ..none };
         match command {
-            C::Key(_) | C::Rkey(_) | C::Lset(..) | C::Ldel | C::Nkey(..) | C::Ndel | C::Off | C::Del | C::Skey(_) => change,
+            C::Key(_) | C::Rkey(_) | C::Lset(..) | C::Ldel | C::Nkey(..) | C::Ndel | C::Off | C::Del | C::Skey(_) => {
+                change
+            }
             C::Lkey(_) => Effect { reads: true, large_answer: true, ..change },
             C::Send(..) => Effect { writes: true, ..none },
             C::Ack(_) => Effect { writes: true, reads: true, ..none },
             C::Get | C::Lget => Effect { reads: true, large_answer: true, ..none },
             C::Sub | C::Que | C::Nsub => Effect { reads: true, ..none },
-            C::New(_) | C::Subs(_) | C::Nsubs(_) | C::Ping | C::Prxy(..) | C::Pfwd(..) | C::Rfwd(_) | C::Rslv(_) => none,
+            C::New(_) | C::Subs(_) | C::Nsubs(_) | C::Ping | C::Prxy(..) | C::Pfwd(..) | C::Rfwd(_) | C::Rslv(_) => {
+                none
+            }
         }
     }
 }

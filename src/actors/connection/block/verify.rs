@@ -12,7 +12,11 @@ use crate::protocol::transmission::ClientTransmission;
 use crate::store::QueueRecord;
 
 /// Checks a command's authorization against its queue.
-pub fn verify(cx: &JobContext, transmission: &ClientTransmission, record: Option<&QueueRecord>) -> Result<(), ErrorType> {
+pub fn verify(
+    cx: &JobContext,
+    transmission: &ClientTransmission,
+    record: Option<&QueueRecord>,
+) -> Result<(), ErrorType> {
     if transmission.service_signature.is_some() {
         return Err(ErrorType::Service);
     }

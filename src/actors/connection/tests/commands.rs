@@ -12,9 +12,7 @@ use crate::protocol::error::{CommandError, ErrorType};
 use crate::protocol::response::Response;
 use crate::protocol::{EntityId, QueueId, Version};
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
-use crate::store::{
-    Counts, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, Timestamp,
-};
+use crate::store::{Counts, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, Timestamp};
 use crate::transport::block_io::Incoming;
 
 fn error(error: ErrorType) -> Response {

@@ -88,8 +88,7 @@ impl World {
         };
         let io = ScriptedIo(Rc::clone(&wire));
         let services = Arc::clone(&self.services);
-        let handle =
-            Connection::start(id, io, session, Rc::clone(&core), services, Arc::clone(&self.metrics), on_end);
+        let handle = Connection::start(id, io, session, Rc::clone(&core), services, Arc::clone(&self.metrics), on_end);
         Peer { wire, core, handle, params, ended, received: RefCell::default() }
     }
 }
