@@ -9,7 +9,8 @@ use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
 use crate::protocol::{MessageId, QueueId};
 use crate::store::op::SendMessage;
 use crate::store::{
-    Day, DhSecret, FirstMessage, Message, MessageContent, NewQueue, Notifier, Op, OpOutcome, Peeked, QueueRecord, QueueStatus, Store, Timestamp,
+    Day, DhSecret, FirstMessage, Message, MessageContent, NewQueue, Notifier, Op, OpOutcome, Peeked, QueueRecord,
+    QueueStatus, Store, Timestamp,
 };
 
 /// The recipient ID of queue `n`.

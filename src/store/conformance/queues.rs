@@ -3,7 +3,7 @@
 use super::fixtures::*;
 use super::{Limits, Subject};
 use crate::protocol::command::QueueMode;
-use crate::protocol::error::{BlockingInfo, BlockingReason};
+use crate::protocol::error::{BlockingInfo, BlockingReason, ClientNotice};
 use crate::store::{Counts, Day, Op, OpOutcome, Party, QueueStatus};
 
 pub async fn a_created_queue_is_found_by_each_of_its_ids(subject: &dyn Subject) {
@@ -30,7 +30,7 @@ pub async fn a_queue_keeps_all_of_its_fields(subject: &dyn Subject) {
     queues[1].record.mode = Some(QueueMode::Contact);
     queues[2].record.status = QueueStatus::Off;
     queues[2].record.updated_at = None;
-    let info = BlockingInfo { reason: BlockingReason::Content, notice: Some(r#"{"ttl":1}"#.into()) };
+    let info = BlockingInfo { reason: BlockingReason::Content, notice: Some(ClientNotice { ttl: Some(1) }) };
     queues[3].record.status = QueueStatus::Blocked(info);
     for (n, new) in (1..).zip(queues) {
         done(&store, create(new.clone())).await;

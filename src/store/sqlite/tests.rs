@@ -57,7 +57,7 @@ impl Subject for SqliteSubject {
 
 /// Keeps the writer busy until the returned value is dropped.
 async fn stall(store: &Arc<SqliteStore>) -> Box<dyn Send> {
-    let (stall, released) = std::sync::mpsc::channel::<()>();
+    let (stall, released) = std::sync::mpsc::sync_channel::<()>(0);
     let (started, mut has_started) = tokio::sync::mpsc::channel(1);
     let store = store.clone();
     tokio::spawn(async move {
