@@ -1,4 +1,4 @@
-//! Housekeeping: deletes messages that are too old, at start and by interval.
+//! Housekeeping: deletes messages that are too old, by interval.
 //!
 //! Owns nothing but its schedule. One job at a time: an interval that finds the job before it unfinished does nothing.
 //! Works in steps of [`STEP`] messages, so that the store's other work goes in between. Stops with the system.
@@ -15,26 +15,17 @@ use crate::store::{Store, StoreError, Timestamp};
 /// Messages deleted in one transaction.
 pub const STEP: u32 = 1000;
 
-/// When messages are expired; how old they may be stands in the settings of the commands.
-#[derive(Clone, Copy, Debug)]
-pub struct Schedule {
-    /// Whether to begin at start.
-    pub on_start: bool,
-    /// From the beginning of one job to the next.
-    pub interval: Duration,
-}
-
 /// The actor.
 pub struct Housekeeping {
     services: Arc<Services>,
-    schedule: Schedule,
+    interval: Duration,
     working: bool,
 }
 
 impl Housekeeping {
-    /// Not started yet.
-    pub fn new(services: Arc<Services>, schedule: Schedule) -> Self {
-        Housekeeping { services, schedule, working: false }
+    /// Not started yet. `interval`: from the beginning of one job to that of the next.
+    pub fn new(services: Arc<Services>, interval: Duration) -> Self {
+        Housekeeping { services, interval, working: false }
     }
 
     fn begin(&mut self, ctx: &mut Context<Self>) {
@@ -51,13 +42,9 @@ impl Actor for Housekeeping {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        if self.services.settings.message_ttl.is_none() {
-            return;
+        if self.services.settings.message_ttl.is_some() {
+            ctx.run_interval(self.interval, Self::begin);
         }
-        if self.schedule.on_start {
-            self.begin(ctx);
-        }
-        ctx.run_interval(self.schedule.interval, Self::begin);
     }
 }
 
@@ -86,5 +73,64 @@ pub async fn expire_all(store: &dyn Store, before: Timestamp) -> Result<u64, Sto
         if deleted < STEP {
             return Ok(total);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::actors::connection::tests::{World, send};
+    use crate::protocol::response::Response;
+
+    async fn messages(world: &World) -> u64 {
+        world.services.store.counts().await.unwrap().messages
+    }
+
+    async fn until_expired(world: &World, left: u64) {
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while messages(world).await != left {
+            assert!(std::time::Instant::now() < deadline, "{left} messages expected");
+        }
+    }
+
+    #[actix::test]
+    async fn messages_expire_by_interval_and_only_the_old_ones() {
+        let world = World::with(|settings| settings.message_ttl = Some(100), 128);
+        let peer = world.connect();
+        let queue = peer.create().await;
+        assert_eq!(peer.ask(queue.sender(), None, send(b"old")).await, Response::Ok);
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(90)).await;
+        assert_eq!(peer.ask(queue.sender(), None, send(b"young")).await, Response::Ok);
+        let housekeeping = Housekeeping::new(Arc::clone(&world.services), Duration::from_secs(20));
+        let _running = housekeeping.start();
+        tokio::task::yield_now().await;
+        assert_eq!(messages(&world).await, 2);
+        tokio::time::advance(Duration::from_secs(21)).await;
+        until_expired(&world, 1).await;
+    }
+
+    #[actix::test]
+    async fn nothing_expires_without_a_limit() {
+        let world = World::new();
+        let peer = world.connect();
+        let queue = peer.create().await;
+        assert_eq!(peer.ask(queue.sender(), None, send(b"kept")).await, Response::Ok);
+        expire(Arc::clone(&world.services)).await;
+        assert_eq!(messages(&world).await, 1);
+    }
+
+    #[actix::test]
+    async fn more_messages_than_a_step_expire_in_one_job() {
+        let world = World::with(|_| {}, 5000);
+        let peer = world.connect();
+        let queue = peer.create().await;
+        for _ in 0..10 {
+            let sends: Vec<_> = (0..250).map(|_| (queue.sender(), None, send(b"x"))).collect();
+            assert!(peer.ask_all(&sends).await.iter().all(|answer| *answer == Response::Ok));
+        }
+        let mut later = world.services.clock.now();
+        later.seconds += 1000;
+        assert_eq!(expire_all(world.services.store.as_ref(), later).await.unwrap(), 2500);
     }
 }

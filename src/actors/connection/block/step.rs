@@ -191,7 +191,9 @@ impl Segment {
         }
         record.is_none_or(|record| {
             let queue = &record.recipient_id;
-            !self.changed.contains(queue) && !(effect.writes && self.read.contains(queue))
+            let out_of_date = self.changed.contains(queue);
+            let overtakes_a_read = effect.writes && self.read.contains(queue);
+            !out_of_date && !overtakes_a_read
         })
     }
 
