@@ -22,8 +22,8 @@ use super::mailbox::{Gate, MailboxMetrics, Sender};
 use super::registry::{RegistryHandle, Shard};
 use super::worker::{self, Drain, Serve, Worker, WorkerShared};
 use crate::store::{Store, StoreError};
-use crate::transport::listener::{AcceptedSocket, ConnectionLimits, Listener};
 use crate::transport::accept::Acceptor;
+use crate::transport::listener::{AcceptedSocket, ConnectionLimits, Listener};
 
 /// Room in a registry shard's mailbox. Each asker has one batch outstanding, so what waits beyond this waits with its
 /// asker.
