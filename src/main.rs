@@ -7,5 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    smp_server::cli::main(&|_setup| Err("this build cannot serve clients yet".into()))
+    smp_server::cli::main(&smp_server::actors::run::run)
 }

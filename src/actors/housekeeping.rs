@@ -10,6 +10,7 @@ use actix::{Actor, ActorFutureExt, AsyncContext, Context, WrapFuture};
 use tracing::{debug, info, warn};
 
 use super::connection::{Counters, Services};
+use crate::store::{Store, StoreError, Timestamp};
 
 /// Messages deleted in one transaction.
 pub const STEP: u32 = 1000;
@@ -63,23 +64,27 @@ impl Actor for Housekeeping {
 /// Deletes all messages that are too old.
 async fn expire(services: Arc<Services>) {
     let Some(before) = services.settings.expire_before(services.clock.now()) else { return };
+    match expire_all(services.store.as_ref(), before).await {
+        Ok(0) => {}
+        Ok(expired) => {
+            Counters::add(&services.counters.messages_expired, expired);
+            info!(messages = expired, "expired old messages");
+        }
+        Err(failure) => warn!(%failure, "messages could not be expired; trying again at the next interval"),
+    }
+}
+
+/// Deletes all messages older than `before`, step by step; answers how many.
+///
+/// # Errors
+/// The store's; what was deleted before stays deleted.
+pub async fn expire_all(store: &dyn Store, before: Timestamp) -> Result<u64, StoreError> {
     let mut total: u64 = 0;
     loop {
-        match services.store.expire_messages(before, STEP).await {
-            Ok(deleted) => {
-                total += u64::from(deleted);
-                Counters::add(&services.counters.messages_expired, u64::from(deleted));
-                if deleted < STEP {
-                    break;
-                }
-            }
-            Err(failure) => {
-                warn!(%failure, "messages could not be expired; trying again at the next interval");
-                break;
-            }
+        let deleted = store.expire_messages(before, STEP).await?;
+        total += u64::from(deleted);
+        if deleted < STEP {
+            return Ok(total);
         }
-    }
-    if total > 0 {
-        info!(messages = total, "expired old messages");
     }
 }

@@ -14,5 +14,6 @@ pub mod connection;
 pub mod housekeeping;
 pub mod mailbox;
 pub mod registry;
+pub mod run;
 pub mod system;
 pub mod worker;

@@ -25,6 +25,12 @@ use super::mailbox::{Letter, MailboxMetrics};
 use super::registry::ConnectionId;
 use crate::transport::accept::{Accepted, Acceptor};
 
+/// A sweep looks at every connection of the thread: not more often than this.
+const SHORTEST_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+/// However long the patience, a dead connection does not live much longer.
+const LONGEST_SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+
 /// Sockets that wait for a worker's attention.
 pub const MAILBOX: usize = 64;
 
@@ -114,9 +120,10 @@ impl Worker {
 
     /// Often enough that patience is kept to within a quarter, and not more than once a second.
     fn sweep_interval(&self) -> Duration {
-        let Patience { inactive, stalled } = self.shared.patience;
+        let Patience { inactive, stalled, check_interval } = self.shared.patience;
         let shortest = inactive.map_or(stalled, |inactive| inactive.min(stalled));
-        (shortest / 4).clamp(Duration::from_secs(1), Duration::from_secs(30))
+        let asked = check_interval.unwrap_or(LONGEST_SWEEP_INTERVAL);
+        (shortest / 4).min(asked).clamp(SHORTEST_SWEEP_INTERVAL, LONGEST_SWEEP_INTERVAL)
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Patience {
     pub inactive: Option<Duration>,
     /// Time without progress after which a connection with something to write is closed.
     pub stalled: Duration,
+    /// How often inactive connections are looked for, at the least.
+    pub check_interval: Option<Duration>,
 }
 
 /// A response ready to be encoded.

@@ -35,7 +35,7 @@ impl Installation {
     /// Directories in which `init -y` was run, with the INI changed to listen on a free port of the loopback.
     pub fn new() -> Self {
         let installation = Installation::empty();
-        installation.run(&["init", "-y", "--ip", "127.0.0.1", "--no-password", "--disable-web"]);
+        installation.run(&["init", "-y", "--fqdn", "localhost", "--no-password", "--disable-web"]);
         installation.set("TRANSPORT", "host", "127.0.0.1");
         installation.set("TRANSPORT", "port", "0");
         installation

@@ -1,7 +1,7 @@
 //! The reads of a segment: `GET`, links, `QUE`. One call of the store a kind.
 
 use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE;
+use base64::engine::general_purpose::STANDARD;
 
 use super::step::{Segment, Step, delivered};
 use super::store_error;
@@ -123,7 +123,7 @@ fn queue_info(cx: &JobContext, record: &QueueRecord, state: &QueueState) -> Queu
         subscription: cx.core.borrow().subscriptions.usage(&record.recipient_id).map(subscription_info),
         size: state.size,
         message: state.first.map(|first| MessageInfo {
-            id: URL_SAFE.encode(first.id.0),
+            id: STANDARD.encode(first.id.0),
             timestamp: InfoTime { seconds: first.timestamp.seconds, nanoseconds: first.timestamp.nanoseconds },
             quota: first.quota,
         }),
@@ -136,5 +136,5 @@ fn subscription_info(usage: Use) -> SubscriptionInfo {
         Use { waiting: true, .. } => SubscriptionKind::SubPending,
         Use { .. } => SubscriptionKind::NoSub,
     };
-    SubscriptionInfo { kind, delivered: usage.delivered.map(|id| URL_SAFE.encode(id.0)) }
+    SubscriptionInfo { kind, delivered: usage.delivered.map(|id| STANDARD.encode(id.0)) }
 }

@@ -164,7 +164,7 @@ async fn a_stalled_client_is_closed_and_one_that_takes_a_byte_now_and_then_is_no
     let peer = world.connect();
     settle().await;
     tokio::time::pause();
-    let patience = Patience { inactive: None, stalled: Duration::from_secs(60) };
+    let patience = Patience { inactive: None, stalled: Duration::from_secs(60), check_interval: None };
     peer.block(true);
     peer.put(&[(EntityId::NONE, None, Command::Ping)]);
     settle().await;
@@ -195,7 +195,8 @@ async fn an_inactive_client_is_closed_unless_it_has_a_subscription() {
     let _queue = subscribed.create().await;
     settle().await;
     tokio::time::pause();
-    let patience = Patience { inactive: Some(Duration::from_secs(3600)), stalled: Duration::from_secs(60) };
+    let patience =
+        Patience { inactive: Some(Duration::from_secs(3600)), stalled: Duration::from_secs(60), check_interval: None };
     tokio::time::advance(Duration::from_secs(3599)).await;
     idle.core.borrow_mut().sweep(&patience);
     assert_eq!(idle.core.borrow().closing(), None);
