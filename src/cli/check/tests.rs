@@ -1,4 +1,4 @@
-//! The check against relays that fail it. That it passes is shown with the real server.
+//! The check against relays that fail it. That it passes is shown with the real server, in `tests/`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -101,63 +101,4 @@ async fn a_server_that_is_not_there_fails_the_first_step() {
     let (step, report) = check(&options).await;
     assert_eq!(step, "connect as recipient");
     assert!(report.starts_with("FAIL  connect as recipient  "), "{report}");
-}
-
-/// A whole server in this process, without the command line and without a file.
-mod server {
-    use tokio::sync::oneshot;
-
-    use super::*;
-    use crate::actors::connection::CommandSettings;
-    use crate::actors::connection::core::Patience;
-    use crate::actors::housekeeping::Schedule;
-    use crate::actors::system::{ServerConfig, serve};
-    use crate::store::sqlite::{SqliteOptions, SqliteStore};
-
-    fn config(acceptor: Acceptor) -> ServerConfig {
-        ServerConfig {
-            listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
-            acceptor,
-            store: Arc::new(SqliteStore::open(&SqliteOptions::default()).unwrap()),
-            commands: CommandSettings {
-                new_queues: true,
-                create_password: None,
-                message_ttl: None,
-                expire_on_send: false,
-                client_blocks: 32,
-                end_interval: Duration::ZERO,
-            },
-            patience: Patience { inactive: None, stalled: Duration::from_secs(60) },
-            expiry: Schedule { on_start: false, interval: Duration::from_secs(3600) },
-            max_connections: 100,
-            max_handshakes: 100,
-            workers: 2,
-        }
-    }
-
-    #[test]
-    fn our_server_passes_in_every_version() {
-        actix_rt::System::new().block_on(async {
-            let acceptor = Acceptor::new(Arc::new(credentials(KeyKind::Ed448)), AcceptOptions::default()).unwrap();
-            let fingerprint = acceptor.fingerprint();
-            let (ready, listening) = oneshot::channel();
-            let (stop, stopped) = oneshot::channel::<()>();
-            let serving = serve(config(acceptor), |addresses| ready.send(addresses[0]).unwrap(), async {
-                stopped.await.unwrap_or_default()
-            });
-            let checking = async {
-                let address = listening.await.unwrap();
-                for version in 6..=20 {
-                    let options = CheckOptions { max_version: Some(Version(version)), ..options(address, fingerprint) };
-                    let mut out = Vec::new();
-                    let result = run(&options, &mut out).await;
-                    let report = String::from_utf8(out).unwrap();
-                    println!("{report}");
-                    assert!(result.is_ok(), "version {version}: {report}");
-                }
-                stop.send(()).unwrap();
-            };
-            tokio::join!(serving, checking).0.unwrap();
-        });
-    }
 }
