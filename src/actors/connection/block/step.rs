@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::actors::connection::subscription::{Acknowledging, Delivered};
 use crate::actors::registry::Epoch;
 use crate::protocol::command::{Command, MessageFlags};
+use crate::protocol::keys::PublicDhKey;
 use crate::protocol::response::{QueueIds, Response};
 use crate::protocol::transmission::ClientTransmission;
 use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
@@ -73,6 +74,13 @@ pub enum Then {
         acknowledging: Acknowledging,
         /// Encrypts the next message.
         dh_secret: DhSecret,
+    },
+    /// `NID`.
+    Notifier {
+        /// The notifier's ID of the queue.
+        id: QueueId,
+        /// The server's half of the notification secret.
+        dh_key: PublicDhKey,
     },
     /// `OK`, and `DELD` to the subscriber.
     Deleted {
