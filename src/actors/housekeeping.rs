@@ -78,59 +78,126 @@ pub async fn expire_all(store: &dyn Store, before: Timestamp) -> Result<u64, Sto
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::actors::connection::tests::{World, send};
-    use crate::protocol::response::Response;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    async fn messages(world: &World) -> u64 {
-        world.services.store.counts().await.unwrap().messages
+    use async_trait::async_trait;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::actors::connection::tests::World;
+    use crate::protocol::QueueId;
+    use crate::protocol::command::LinkData;
+    use crate::store::{Counts, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState};
+
+    /// A store with nothing but messages that expire, as many as one is told to have.
+    #[derive(Default)]
+    struct Expiring {
+        left: AtomicUsize,
+        asked: AtomicUsize,
+        /// While set, jobs wait for it.
+        stuck: Option<Arc<Notify>>,
     }
 
-    async fn until_expired(world: &World, left: u64) {
-        let deadline = std::time::Instant::now() + Duration::from_secs(20);
-        while messages(world).await != left {
-            assert!(std::time::Instant::now() < deadline, "{left} messages expected");
+    #[async_trait]
+    impl Store for Expiring {
+        async fn queues(&self, _: Party, ids: &[QueueId]) -> Result<Vec<Option<QueueRecord>>, StoreError> {
+            Ok(vec![None; ids.len()])
+        }
+
+        async fn first_messages(&self, ids: &[QueueId], _: usize) -> Result<Vec<Peeked>, StoreError> {
+            Ok(ids.iter().map(|_| Peeked::Empty).collect())
+        }
+
+        async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError> {
+            Ok(vec![QueueState::default(); ids.len()])
+        }
+
+        async fn link_data(&self, ids: &[QueueId]) -> Result<Vec<Option<LinkData>>, StoreError> {
+            Ok(vec![None; ids.len()])
+        }
+
+        async fn apply(&self, _: Vec<Op>) -> Result<Vec<OpOutcome>, StoreError> {
+            Err(StoreError::Closed)
+        }
+
+        async fn expire_messages(&self, _: Timestamp, limit: u32) -> Result<u32, StoreError> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            if let Some(stuck) = &self.stuck {
+                stuck.notified().await;
+            }
+            let deleted = self.left.load(Ordering::Relaxed).min(usize::try_from(limit).unwrap());
+            self.left.fetch_sub(deleted, Ordering::Relaxed);
+            Ok(u32::try_from(deleted).unwrap())
+        }
+
+        async fn counts(&self) -> Result<Counts, StoreError> {
+            Ok(Counts::default())
+        }
+
+        async fn close(&self) -> Result<(), StoreError> {
+            Ok(())
         }
     }
 
-    #[actix::test]
-    async fn messages_expire_by_interval_and_only_the_old_ones() {
-        let world = World::with(|settings| settings.message_ttl = Some(100), 128);
-        let peer = world.connect();
-        let queue = peer.create().await;
-        assert_eq!(peer.ask(queue.sender(), None, send(b"old")).await, Response::Ok);
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// Housekeeping every minute over this store, on a paused clock.
+    fn start(store: &Arc<Expiring>, ttl: Option<i64>) {
+        let store: Arc<dyn Store> = Arc::clone(store) as Arc<dyn Store>;
+        let world = World::on(store, |settings| settings.message_ttl = ttl);
         tokio::time::pause();
-        tokio::time::advance(Duration::from_secs(90)).await;
-        assert_eq!(peer.ask(queue.sender(), None, send(b"young")).await, Response::Ok);
-        let housekeeping = Housekeeping::new(Arc::clone(&world.services), Duration::from_secs(20));
-        let _running = housekeeping.start();
-        tokio::task::yield_now().await;
-        assert_eq!(messages(&world).await, 2);
-        tokio::time::advance(Duration::from_secs(21)).await;
-        until_expired(&world, 1).await;
+        Housekeeping::new(Arc::clone(&world.services), MINUTE).start();
+    }
+
+    async fn settle() {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn pass(time: Duration) {
+        settle().await;
+        tokio::time::advance(time).await;
+        settle().await;
+    }
+
+    #[actix::test]
+    async fn messages_are_expired_by_interval() {
+        let store = Arc::new(Expiring { left: 5.into(), ..Expiring::default() });
+        start(&store, Some(100));
+        pass(MINUTE - Duration::from_secs(1)).await;
+        assert_eq!(store.asked.load(Ordering::Relaxed), 0);
+        pass(Duration::from_secs(2)).await;
+        assert_eq!((store.asked.load(Ordering::Relaxed), store.left.load(Ordering::Relaxed)), (1, 0));
+    }
+
+    #[actix::test]
+    async fn one_job_goes_on_step_by_step_until_nothing_is_left() {
+        let store = Arc::new(Expiring { left: 2500.into(), ..Expiring::default() });
+        start(&store, Some(100));
+        pass(MINUTE + Duration::from_secs(1)).await;
+        assert_eq!((store.asked.load(Ordering::Relaxed), store.left.load(Ordering::Relaxed)), (3, 0));
+    }
+
+    #[actix::test]
+    async fn a_job_that_is_not_finished_is_not_joined_by_another() {
+        let stuck = Arc::new(Notify::new());
+        let store = Arc::new(Expiring { left: 5.into(), stuck: Some(Arc::clone(&stuck)), ..Expiring::default() });
+        start(&store, Some(100));
+        for _ in 0..10 {
+            pass(MINUTE).await;
+        }
+        assert_eq!(store.asked.load(Ordering::Relaxed), 1);
+        stuck.notify_one();
+        pass(MINUTE).await;
+        assert_eq!(store.asked.load(Ordering::Relaxed), 2);
     }
 
     #[actix::test]
     async fn nothing_expires_without_a_limit() {
-        let world = World::new();
-        let peer = world.connect();
-        let queue = peer.create().await;
-        assert_eq!(peer.ask(queue.sender(), None, send(b"kept")).await, Response::Ok);
-        expire(Arc::clone(&world.services)).await;
-        assert_eq!(messages(&world).await, 1);
-    }
-
-    #[actix::test]
-    async fn more_messages_than_a_step_expire_in_one_job() {
-        let world = World::with(|_| {}, 5000);
-        let peer = world.connect();
-        let queue = peer.create().await;
-        for _ in 0..10 {
-            let sends: Vec<_> = (0..250).map(|_| (queue.sender(), None, send(b"x"))).collect();
-            assert!(peer.ask_all(&sends).await.iter().all(|answer| *answer == Response::Ok));
-        }
-        let mut later = world.services.clock.now();
-        later.seconds += 1000;
-        assert_eq!(expire_all(world.services.store.as_ref(), later).await.unwrap(), 2500);
+        let store = Arc::new(Expiring { left: 5.into(), ..Expiring::default() });
+        start(&store, None);
+        pass(MINUTE * 10).await;
+        assert_eq!(store.asked.load(Ordering::Relaxed), 0);
     }
 }

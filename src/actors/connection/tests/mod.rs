@@ -6,4 +6,4 @@ mod peer;
 mod subscriptions;
 
 use self::peer::Peer;
-pub(crate) use self::peer::{World, send};
+pub(crate) use self::peer::World;
