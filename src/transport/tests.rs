@@ -11,7 +11,7 @@ use super::accept::{AcceptOptions, Accepted, Acceptor, HandshakeError};
 use super::block_io::Incoming;
 use super::block_stream::{SecureStream, SmpStream};
 use super::client::{ClientConnection, ConnectError, ConnectOptions, ServiceCredentials, connect, handshake};
-use super::testing::{KeyKind, credentials};
+use super::testing::{self, KeyKind, credentials};
 use super::tls::{TlsClient, TlsClientOptions, TlsConnection, TlsStream};
 use crate::protocol::address::{Host, ServerAddress};
 use crate::protocol::block::MAX_PAYLOAD;
@@ -24,11 +24,10 @@ use crate::protocol::{Version, VersionRange};
 
 type Outcome = (Result<Accepted, HandshakeError>, Result<ClientConnection, ConnectError>);
 
+/// A connection, the server's end as an acceptor takes it.
 async fn sockets() -> (TcpStream, std::net::TcpStream) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
-    (client.unwrap(), server.unwrap().0.into_std().unwrap())
+    let (client, server) = testing::sockets().await;
+    (client, server.into_std().unwrap())
 }
 
 fn relay(options: AcceptOptions) -> Acceptor {
