@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -107,7 +108,7 @@ fn with_key(text: &str, section: &str, key: &str, value: &str) -> String {
 /// A running server. Dropping it kills the process and removes its directories.
 pub struct Server {
     process: Process,
-    output: Receiver<String>,
+    output: Mutex<Receiver<String>>,
     address: SocketAddr,
     // Last: dropped after the process that works in it.
     installation: Installation,
@@ -121,11 +122,17 @@ impl Server {
 
     /// Starts a server in `installation` and waits until it listens.
     pub fn start_in(installation: Installation) -> Self {
-        let mut process = Process(installation.command(&["start"]).spawn().expect("smp-server starts"));
+        let command = installation.command(&["start"]);
+        Server::start_by(command, installation)
+    }
+
+    /// Starts a server in `installation` by this command and waits until it listens.
+    pub fn start_by(mut command: Command, installation: Installation) -> Self {
+        let mut process = Process(command.spawn().expect("smp-server starts"));
         let output = lines_of(&mut process.0);
         let address = first_address(&output)
             .unwrap_or_else(|seen| panic!("smp-server did not say where it listens; it said:\n{}", seen.join("\n")));
-        Server { process, output, address, installation }
+        Server { process, output: Mutex::new(output), address, installation }
     }
 
     /// Where it listens.
@@ -143,9 +150,14 @@ impl Server {
         &self.installation
     }
 
+    /// The ID of its process.
+    pub fn process_id(&self) -> u32 {
+        self.process.0.id()
+    }
+
     /// What it has written to standard output and error and was not asked for yet.
     pub fn output(&self) -> Vec<String> {
-        self.output.try_iter().collect()
+        self.output.lock().expect("no test failed here").try_iter().collect()
     }
 
     /// Asks it to stop (SIGTERM) and waits for it.
@@ -166,7 +178,7 @@ impl Server {
     fn end_by(self, signal: Signal) -> Stopped {
         let Server { mut process, output, installation, .. } = self;
         kill_process(Pid::from_child(&process.0), signal).expect("the process is there");
-        let output = rest_of(&output);
+        let output = rest_of(&output.into_inner().expect("no test failed here"));
         let status = process.0.wait().expect("the process can be waited for");
         Stopped { status, output, installation }
     }
