@@ -7,6 +7,7 @@
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
 mod behaviour;
+mod check;
 mod hostile;
 mod house;
 mod independent_client;

@@ -14,22 +14,23 @@ use smp_server::client::{Client, Queue, Sender};
 use crate::support::{Relay, Store, next_message, resident_kib, secured, until};
 
 /// Hostile connections at a time.
-const AT_A_TIME: usize = 50;
+const AT_A_TIME: usize = 100;
 
 /// How often that many come, after the first time, which fills the server's pools.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 2;
 
 /// By how much the server's memory may have grown when they are gone. 200 connections that each left a block of 16 KiB
 /// behind would be 3.2 MiB; what the allocator keeps for a while is allowed for.
 const MARGIN_KIB: u64 = 3 * 1024;
 
-/// A relay that is soon out of patience.
-fn impatient() -> Relay {
-    Store::Memory.relay_with(&[
-        ("TRANSPORT", "handshake_timeout", "1"),
-        ("TRANSPORT", "send_timeout", "1"),
-        ("TRANSPORT", "max_handshakes", "200"),
-    ])
+/// A relay that waits one second for a handshake.
+fn impatient_at_first() -> Relay {
+    Store::Memory.relay_with(&[("TRANSPORT", "handshake_timeout", "1")])
+}
+
+/// A relay that waits one second for a peer that takes nothing.
+fn impatient_later() -> Relay {
+    Store::Memory.relay_with(&[("TRANSPORT", "send_timeout", "1")])
 }
 
 /// A recipient and its sender, who have nothing to do with the others.
@@ -55,10 +56,9 @@ impl Bystander {
     }
 }
 
-/// Shows that a relay goes on while many such connections come, and that its memory is what it was when they are gone.
+/// Shows that `relay` goes on while many such connections come, and that its memory is what it was when they are gone.
 /// `connection` makes one of them and asserts that it ends as it should.
-async fn withstands(connection: impl AsyncFn(&Relay)) {
-    let relay = impatient();
+async fn withstands(relay: Relay, connection: impl AsyncFn(&Relay)) {
     let mut bystander = Bystander::at(&relay).await;
     assault(&relay, &mut bystander, &connection).await;
     let before = resident_kib(relay.server().process_id());

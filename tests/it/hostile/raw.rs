@@ -46,10 +46,10 @@ fn fingerprint(relay: &Relay) -> Fingerprint {
     Fingerprint::from_slice(&relay.address().fingerprint).expect("a fingerprint")
 }
 
-/// A TLS connection, before the SMP handshake.
-pub async fn tls(relay: &Relay) -> TlsStream {
+/// A TLS connection, before the SMP handshake; none if the server's patience has ended before, on a busy machine.
+pub async fn tls(relay: &Relay) -> Option<TlsStream> {
     let client = TlsClient::new(&TlsClientOptions::new(fingerprint(relay))).expect("TLS");
-    client.connect(tcp(relay).await).await.expect("TLS handshake").stream
+    client.connect(tcp(relay).await).await.ok().map(|connection| connection.stream)
 }
 
 /// Sends bytes inside TLS. The server may have closed already.

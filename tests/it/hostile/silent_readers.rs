@@ -5,7 +5,7 @@ use smp_server::protocol::command::{Command, LinkData};
 use smp_server::transport::client::ClientConnection;
 
 use super::raw::blocks;
-use super::{Bystander, impatient};
+use super::{Bystander, impatient_later};
 use crate::support::{body_of, contact_id, resident_kib, until};
 
 /// Answers and messages of this number of blocks are more than the kernel takes for a connection that is not read.
@@ -30,7 +30,7 @@ async fn submit(connection: &mut ClientConnection, payloads: Vec<Vec<u8>>) {
 
 #[tokio::test]
 async fn a_client_that_reads_no_answers_is_disconnected() {
-    let relay = impatient();
+    let relay = impatient_later();
     let mut bystander = Bystander::at(&relay).await;
     let mut owner = relay.connect().await;
     let (link_id, data) = (contact_id(), LinkData { fixed: vec![1; 2_000].into(), user: vec![2; 13_000].into() });
@@ -58,7 +58,7 @@ async fn queues(client: &mut Client) -> Vec<Queue> {
 
 #[tokio::test]
 async fn a_subscriber_that_reads_no_messages_is_disconnected_and_none_is_lost() {
-    let relay = impatient();
+    let relay = impatient_later();
     let mut bystander = Bystander::at(&relay).await;
     let mut client = relay.connect().await;
     let queues = queues(&mut client).await;
