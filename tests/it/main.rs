@@ -8,9 +8,11 @@
 
 mod behaviour;
 mod check;
+mod configuration;
 mod hostile;
 mod house;
 mod independent_client;
 mod init;
 mod life;
+mod logs;
 mod support;
