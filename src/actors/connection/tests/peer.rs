@@ -265,6 +265,16 @@ impl Peer {
         }
     }
 
+    /// Gives a command with an authorization made by hand, and waits for its answer.
+    pub async fn ask_with(&self, entity: &EntityId, authorization: &Authorization, command: &Command) -> Response {
+        let id = CorrelationId(Bytes::from_static(b"made by hand"));
+        let mut batch = BatchWriter::new();
+        let authorize = |_: &[u8]| (authorization.clone(), None);
+        batch.push(|out| encode_command(&self.params, &id, entity, command, authorize, out)).unwrap();
+        batch.finish().into_iter().for_each(|payload| self.put_payload(payload.into()));
+        self.next_where(|t| t.correlation_id == id).await.response.unwrap()
+    }
+
     /// The next event, whatever it is about.
     pub async fn event(&self) -> (EntityId, Response) {
         let t = self.next_where(|t| t.correlation_id == CorrelationId::NONE).await;
