@@ -1,5 +1,17 @@
-//! What the tests share: a server process of their own.
+//! What the tests share: a server process of their own, clients for it, the stores that it may run on.
 
+mod memory;
+mod queue;
+mod relay;
 mod server;
+mod store;
 
+pub use memory::resident_kib;
+pub use queue::{
+    authenticator_key, body_of, contact_id, drain, is_refused, link_data, next_message, refused, secured,
+    signing_key, why,
+};
+pub use relay::{Relay, until};
 pub use server::{Installation, Server};
+pub use store::Store;
+pub(crate) use store::for_each_store;
