@@ -45,6 +45,9 @@ use super::{
 use crate::protocol::QueueId;
 use crate::protocol::command::LinkData;
 
+/// The name of the store's file in the directory that the settings name.
+pub const FILE_NAME: &str = "smp-server.db";
+
 /// What a commit outlives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sync {

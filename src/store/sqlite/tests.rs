@@ -16,9 +16,6 @@ use crate::store::conformance::fixtures::*;
 use crate::store::conformance::{Limits as TestLimits, Subject};
 use crate::store::op::SendMessage;
 
-/// The name of the store's file in each test's directory.
-const FILE_NAME: &str = "smp-server.db";
-
 /// A store in a directory, or in memory.
 struct SqliteSubject {
     directory: Option<TempDir>,
