@@ -1,5 +1,11 @@
-//! What the tests share: a server process of their own.
+//! What the tests share: a server process of their own, clients that load it.
 
+pub mod ledger;
+pub mod load;
+mod load_queue;
+mod memory;
+pub mod random;
 mod server;
 
-pub use server::{Installation, Server};
+pub use memory::resident_kib;
+pub use server::{Installation, Server, Stopped};

@@ -121,7 +121,13 @@ impl Server {
 
     /// Starts a server in `installation` and waits until it listens.
     pub fn start_in(installation: Installation) -> Self {
-        let mut process = Process(installation.command(&["start"]).spawn().expect("smp-server starts"));
+        let command = installation.command(&["start"]);
+        Server::start_by(command, installation)
+    }
+
+    /// Starts a server in `installation` by this command and waits until it listens.
+    pub fn start_by(mut command: Command, installation: Installation) -> Self {
+        let mut process = Process(command.spawn().expect("smp-server starts"));
         let output = lines_of(&mut process.0);
         let address = first_address(&output)
             .unwrap_or_else(|seen| panic!("smp-server did not say where it listens; it said:\n{}", seen.join("\n")));
@@ -141,6 +147,11 @@ impl Server {
     /// Its directories.
     pub fn installation(&self) -> &Installation {
         &self.installation
+    }
+
+    /// The ID of its process.
+    pub fn process_id(&self) -> u32 {
+        self.process.0.id()
     }
 
     /// What it has written to standard output and error and was not asked for yet.
@@ -163,12 +174,22 @@ impl Server {
         Server::start_in(self.kill().installation)
     }
 
-    fn end_by(self, signal: Signal) -> Stopped {
+    /// Sends it a signal and goes on.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process.0), signal).expect("the process is there");
+    }
+
+    /// Waits for its end, which has to come in time.
+    pub fn wait(self) -> Stopped {
         let Server { mut process, output, installation, .. } = self;
-        kill_process(Pid::from_child(&process.0), signal).expect("the process is there");
         let output = rest_of(&output);
         let status = process.0.wait().expect("the process can be waited for");
         Stopped { status, output, installation }
+    }
+
+    fn end_by(self, signal: Signal) -> Stopped {
+        self.signal(signal);
+        self.wait()
     }
 }
 
