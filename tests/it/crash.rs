@@ -211,4 +211,3 @@ fn kill_9_while_it_starts_loses_nothing_that_was_answered() {
     }
     verify(&mut accounts, &Server::start_in(installation));
 }
-

@@ -11,4 +11,5 @@ mod house;
 mod independent_client;
 mod init;
 mod life;
+mod soak;
 mod support;
