@@ -1,4 +1,4 @@
-//! Housekeeping: deletes messages that are too old, at start and by interval.
+//! Housekeeping: deletes messages that are too old, by interval.
 //!
 //! Owns nothing but its schedule. One job at a time: an interval that finds the job before it unfinished does nothing.
 //! Works in steps of [`STEP`] messages, so that the store's other work goes in between. Stops with the system.
@@ -15,26 +15,17 @@ use crate::store::{Store, StoreError, Timestamp};
 /// Messages deleted in one transaction.
 pub const STEP: u32 = 1000;
 
-/// When messages are expired; how old they may be stands in the settings of the commands.
-#[derive(Clone, Copy, Debug)]
-pub struct Schedule {
-    /// Whether to begin at start.
-    pub on_start: bool,
-    /// From the beginning of one job to the next.
-    pub interval: Duration,
-}
-
 /// The actor.
 pub struct Housekeeping {
     services: Arc<Services>,
-    schedule: Schedule,
+    interval: Duration,
     working: bool,
 }
 
 impl Housekeeping {
-    /// Not started yet.
-    pub fn new(services: Arc<Services>, schedule: Schedule) -> Self {
-        Housekeeping { services, schedule, working: false }
+    /// Not started yet. `interval`: from the beginning of one job to that of the next.
+    pub fn new(services: Arc<Services>, interval: Duration) -> Self {
+        Housekeeping { services, interval, working: false }
     }
 
     fn begin(&mut self, ctx: &mut Context<Self>) {
@@ -51,13 +42,9 @@ impl Actor for Housekeeping {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        if self.services.settings.message_ttl.is_none() {
-            return;
+        if self.services.settings.message_ttl.is_some() {
+            ctx.run_interval(self.interval, Self::begin);
         }
-        if self.schedule.on_start {
-            self.begin(ctx);
-        }
-        ctx.run_interval(self.schedule.interval, Self::begin);
     }
 }
 
@@ -86,5 +73,131 @@ pub async fn expire_all(store: &dyn Store, before: Timestamp) -> Result<u64, Sto
         if deleted < STEP {
             return Ok(total);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::actors::connection::tests::World;
+    use crate::protocol::QueueId;
+    use crate::protocol::command::LinkData;
+    use crate::store::{Counts, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState};
+
+    /// A store with nothing but messages that expire, as many as one is told to have.
+    #[derive(Default)]
+    struct Expiring {
+        left: AtomicUsize,
+        asked: AtomicUsize,
+        /// While set, jobs wait for it.
+        stuck: Option<Arc<Notify>>,
+    }
+
+    #[async_trait]
+    impl Store for Expiring {
+        async fn queues(&self, _: Party, ids: &[QueueId]) -> Result<Vec<Option<QueueRecord>>, StoreError> {
+            Ok(vec![None; ids.len()])
+        }
+
+        async fn first_messages(&self, ids: &[QueueId], _: usize) -> Result<Vec<Peeked>, StoreError> {
+            Ok(ids.iter().map(|_| Peeked::Empty).collect())
+        }
+
+        async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError> {
+            Ok(vec![QueueState::default(); ids.len()])
+        }
+
+        async fn link_data(&self, ids: &[QueueId]) -> Result<Vec<Option<LinkData>>, StoreError> {
+            Ok(vec![None; ids.len()])
+        }
+
+        async fn apply(&self, _: Vec<Op>) -> Result<Vec<OpOutcome>, StoreError> {
+            Err(StoreError::Closed)
+        }
+
+        async fn expire_messages(&self, _: Timestamp, limit: u32) -> Result<u32, StoreError> {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            if let Some(stuck) = &self.stuck {
+                stuck.notified().await;
+            }
+            let deleted = self.left.load(Ordering::Relaxed).min(usize::try_from(limit).unwrap());
+            self.left.fetch_sub(deleted, Ordering::Relaxed);
+            Ok(u32::try_from(deleted).unwrap())
+        }
+
+        async fn counts(&self) -> Result<Counts, StoreError> {
+            Ok(Counts::default())
+        }
+
+        async fn close(&self) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    /// Housekeeping every minute over this store, on a paused clock.
+    fn start(store: &Arc<Expiring>, ttl: Option<i64>) {
+        let store: Arc<dyn Store> = Arc::clone(store) as Arc<dyn Store>;
+        let world = World::on(store, |settings| settings.message_ttl = ttl);
+        tokio::time::pause();
+        Housekeeping::new(Arc::clone(&world.services), MINUTE).start();
+    }
+
+    async fn settle() {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn pass(time: Duration) {
+        settle().await;
+        tokio::time::advance(time).await;
+        settle().await;
+    }
+
+    #[actix::test]
+    async fn messages_are_expired_by_interval() {
+        let store = Arc::new(Expiring { left: 5.into(), ..Expiring::default() });
+        start(&store, Some(100));
+        pass(MINUTE - Duration::from_secs(1)).await;
+        assert_eq!(store.asked.load(Ordering::Relaxed), 0);
+        pass(Duration::from_secs(2)).await;
+        assert_eq!((store.asked.load(Ordering::Relaxed), store.left.load(Ordering::Relaxed)), (1, 0));
+    }
+
+    #[actix::test]
+    async fn one_job_goes_on_step_by_step_until_nothing_is_left() {
+        let store = Arc::new(Expiring { left: 2500.into(), ..Expiring::default() });
+        start(&store, Some(100));
+        pass(MINUTE + Duration::from_secs(1)).await;
+        assert_eq!((store.asked.load(Ordering::Relaxed), store.left.load(Ordering::Relaxed)), (3, 0));
+    }
+
+    #[actix::test]
+    async fn a_job_that_is_not_finished_is_not_joined_by_another() {
+        let stuck = Arc::new(Notify::new());
+        let store = Arc::new(Expiring { left: 5.into(), stuck: Some(Arc::clone(&stuck)), ..Expiring::default() });
+        start(&store, Some(100));
+        for _ in 0..10 {
+            pass(MINUTE).await;
+        }
+        assert_eq!(store.asked.load(Ordering::Relaxed), 1);
+        stuck.notify_one();
+        pass(MINUTE).await;
+        assert_eq!(store.asked.load(Ordering::Relaxed), 2);
+    }
+
+    #[actix::test]
+    async fn nothing_expires_without_a_limit() {
+        let store = Arc::new(Expiring { left: 5.into(), ..Expiring::default() });
+        start(&store, None);
+        pass(MINUTE * 10).await;
+        assert_eq!(store.asked.load(Ordering::Relaxed), 0);
     }
 }

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use super::clock::Clock;
 use super::connection::CommandSettings;
 use super::connection::core::Patience;
-use super::housekeeping::{Schedule, expire_all};
+use super::housekeeping::expire_all;
 use super::system::{ServerConfig, serve};
 use crate::cli::start::ServerSetup;
 use crate::settings::{self, MessageExpiration, Settings, StoreLocation};
@@ -138,7 +138,8 @@ fn server_config(setup: ServerSetup, store: Arc<dyn Store>) -> Result<ServerConf
         store,
         commands: command_settings(&setup.settings),
         patience: patience(&setup.settings),
-        expiry: expiry(&setup.settings),
+        expiry_interval: setup.settings.store.expiration.check_interval,
+        expire_on_start: setup.settings.store.expiration.on_start,
         max_connections: transport.max_connections,
         max_handshakes: transport.max_handshakes,
         workers: transport.workers.map_or(cores, NonZeroUsize::get),
@@ -163,9 +164,4 @@ fn patience(settings: &Settings) -> Patience {
         stalled: settings.transport.send_timeout,
         check_interval: settings.inactive_clients.map(|inactive| inactive.check_interval),
     }
-}
-
-fn expiry(settings: &Settings) -> Schedule {
-    let expiration = &settings.store.expiration;
-    Schedule { on_start: expiration.on_start, interval: expiration.check_interval }
 }

@@ -17,7 +17,7 @@ use tracing::{info, warn};
 use super::clock::Clock;
 use super::connection::core::Patience;
 use super::connection::{CommandSettings, Counters, Services};
-use super::housekeeping::{Housekeeping, Schedule};
+use super::housekeeping::{Housekeeping, expire_all};
 use super::mailbox::{Gate, MailboxMetrics, Sender};
 use super::registry::{RegistryHandle, Shard};
 use super::worker::{self, Drain, Serve, Worker, WorkerShared};
@@ -44,8 +44,10 @@ pub struct ServerConfig {
     pub commands: CommandSettings,
     /// When connections are closed by the sweep.
     pub patience: Patience,
-    /// When messages are expired.
-    pub expiry: Schedule,
+    /// How often messages are expired.
+    pub expiry_interval: Duration,
+    /// Whether messages are expired before the first connection is served.
+    pub expire_on_start: bool,
     /// Most connections, handshakes included.
     pub max_connections: usize,
     /// Most handshakes in progress.
@@ -75,6 +77,9 @@ pub async fn serve(
     let listener = Listener::bind(&config.listen, limits).map_err(ServeError::Listen)?;
     let addresses = listener.addresses().map_err(ServeError::Listen)?;
     let store = Arc::clone(&config.store);
+    if config.expire_on_start {
+        expire_on_start(&config).await;
+    }
     let running = Running::start(config);
     ready(&addresses);
     tokio::select! {
@@ -85,6 +90,16 @@ pub async fn serve(
     let closed = store.close().await.map_err(ServeError::Close);
     running.stop();
     closed
+}
+
+/// Connections wait with the kernel meanwhile. A failure does not keep the server from starting: housekeeping tries again.
+async fn expire_on_start(config: &ServerConfig) {
+    let Some(before) = config.commands.expire_before(Clock::System.now()) else { return };
+    match expire_all(config.store.as_ref(), before).await {
+        Ok(0) => {}
+        Ok(messages) => info!(messages, "expired old messages"),
+        Err(failure) => warn!(%failure, "old messages could not be expired"),
+    }
 }
 
 /// The actors of a running server.
@@ -111,8 +126,8 @@ impl Running {
         };
         let workers = arbiters.iter().map(|arbiter| WorkerHandle::start(arbiter, shared.clone())).collect();
         if let Some(arbiter) = arbiters.first() {
-            let expiry = config.expiry;
-            Housekeeping::start_in_arbiter(&arbiter.handle(), move |_| Housekeeping::new(services, expiry));
+            let interval = config.expiry_interval;
+            Housekeeping::start_in_arbiter(&arbiter.handle(), move |_| Housekeeping::new(services, interval));
         }
         Running { arbiters, workers }
     }

@@ -46,7 +46,8 @@ pub struct Serve {
     pub handshake: OwnedSemaphorePermit,
 }
 
-/// Finish what is being answered and close all connections; answered when none is left.
+/// Finish what is being answered and close all connections; answered when none is left. Handshakes in progress come to
+/// nothing.
 #[derive(Message, Debug)]
 #[rtype(result = "()")]
 pub struct Drain;
@@ -72,26 +73,13 @@ struct Table {
     connections: HashMap<ConnectionId, CoreRef>,
     draining: bool,
     empty: Rc<Notify>,
-    handshakes: usize,
 }
 
 impl Table {
-    fn is_empty(&self) -> bool {
-        self.connections.is_empty() && self.handshakes == 0
-    }
-
     fn remove(&mut self, id: ConnectionId) {
         self.connections.remove(&id);
-        self.notify_if_empty();
-    }
-
-    fn end_handshake(&mut self) {
-        self.handshakes -= 1;
-        self.notify_if_empty();
-    }
-
-    fn notify_if_empty(&self) {
-        if self.is_empty() {
+        if self.connections.is_empty() {
+            self.connections = HashMap::new();
             self.empty.notify_one();
         }
     }
@@ -143,12 +131,8 @@ impl Handler<Letter<Serve>> for Worker {
         if self.table.borrow().draining {
             return;
         }
-        self.table.borrow_mut().handshakes += 1;
         let (shared, table) = (self.shared.clone(), Rc::clone(&self.table));
-        actix_rt::spawn(async move {
-            begin(&shared, &table, serve).await;
-            table.borrow_mut().end_handshake();
-        });
+        actix_rt::spawn(async move { begin(&shared, &table, serve).await });
     }
 }
 
@@ -198,11 +182,131 @@ impl Handler<Letter<Drain>> for Worker {
             let _place = place;
             loop {
                 let emptied = empty.notified();
-                if table.borrow().is_empty() {
+                if table.borrow().connections.is_empty() {
                     break;
                 }
                 emptied.await;
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use tokio::net::TcpListener;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::actors::connection::tests::World;
+    use crate::actors::mailbox::{Gate, SendError, Sender};
+    use crate::protocol::address::ServerAddress;
+    use crate::transport::accept::AcceptOptions;
+    use crate::transport::client::{ClientConnection, ConnectOptions, connect};
+    use crate::transport::testing::{KeyKind, credentials};
+
+    struct Fixture {
+        serve: Sender<Serve>,
+        drain: Sender<Drain>,
+        connections: Arc<Semaphore>,
+        handshakes: Arc<Semaphore>,
+        listener: TcpListener,
+        address: ServerAddress,
+    }
+
+    async fn fixture(capacity: usize) -> Fixture {
+        let credentials = Arc::new(credentials(KeyKind::Ed25519));
+        let acceptor = Acceptor::new(credentials, AcceptOptions::default()).unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let SocketAddr::V4(local) = listener.local_addr().unwrap() else { panic!("IPv4") };
+        let fingerprint = base64_of(&acceptor.fingerprint().0);
+        let address = format!("smp://{fingerprint}@{local}").parse().unwrap();
+        let shared = WorkerShared {
+            acceptor,
+            services: Arc::clone(&World::new().services),
+            patience: Patience { inactive: None, stalled: Duration::from_secs(60), check_interval: None },
+            connection_mailboxes: Arc::default(),
+            last_id: Arc::default(),
+        };
+        let actor = Worker::new(shared).start();
+        let gate = Gate::new(capacity, Arc::default());
+        Fixture {
+            serve: Sender::new(&actor, Arc::clone(&gate)),
+            drain: Sender::new(&actor, gate),
+            connections: Arc::new(Semaphore::new(10)),
+            handshakes: Arc::new(Semaphore::new(10)),
+            listener,
+            address,
+        }
+    }
+
+    fn base64_of(bytes: &[u8]) -> String {
+        use base64::Engine;
+        base64::engine::general_purpose::URL_SAFE.encode(bytes)
+    }
+
+    impl Fixture {
+        async fn connect(&self) -> ClientConnection {
+            let accept = async {
+                let (socket, _) = self.listener.accept().await.unwrap();
+                self.hand_over(socket.into_std().unwrap()).await;
+            };
+            let options = ConnectOptions::default();
+            let (connection, ()) = tokio::join!(connect(&self.address, &options), accept);
+            connection.unwrap()
+        }
+
+        async fn hand_over(&self, socket: std::net::TcpStream) {
+            let connection = Arc::clone(&self.connections).try_acquire_owned().unwrap();
+            let handshake = Arc::clone(&self.handshakes).try_acquire_owned().unwrap();
+            self.serve.post(Serve { socket, connection, handshake }).await.unwrap();
+        }
+    }
+
+    async fn until(condition: impl Fn() -> bool) {
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while !condition() {
+            assert!(std::time::Instant::now() < deadline);
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[actix::test]
+    async fn a_connection_holds_its_permit_until_it_ends_and_its_handshake_only_until_then() {
+        let fixture = fixture(4).await;
+        let connection = fixture.connect().await;
+        until(|| fixture.handshakes.available_permits() == 10).await;
+        assert_eq!(fixture.connections.available_permits(), 9);
+        drop(connection);
+        until(|| fixture.connections.available_permits() == 10).await;
+    }
+
+    #[actix::test]
+    async fn a_failed_handshake_gives_both_permits_back() {
+        let fixture = fixture(4).await;
+        let peer = tokio::net::TcpStream::connect(fixture.listener.local_addr().unwrap()).await.unwrap();
+        let (socket, _) = fixture.listener.accept().await.unwrap();
+        fixture.hand_over(socket.into_std().unwrap()).await;
+        peer.into_std().unwrap().shutdown(std::net::Shutdown::Both).unwrap();
+        until(|| fixture.connections.available_permits() == 10 && fixture.handshakes.available_permits() == 10).await;
+    }
+
+    #[actix::test]
+    async fn draining_closes_all_connections_and_is_answered_when_none_is_left() {
+        let fixture = fixture(4).await;
+        let _kept_open_by_the_client = [fixture.connect().await, fixture.connect().await];
+        until(|| fixture.handshakes.available_permits() == 10).await;
+        fixture.drain.send(Drain).await.unwrap();
+        until(|| fixture.connections.available_permits() == 10).await;
+    }
+
+    #[actix::test]
+    async fn a_full_mailbox_refuses_through_each_of_a_hundred_handles() {
+        let fixture = fixture(4).await;
+        let handles: Vec<_> = (0..100).map(|_| fixture.drain.clone()).collect();
+        let outcomes: Vec<_> = (0..1000).map(|n| handles[n % 100].try_post(Drain)).collect();
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 4);
+        assert_eq!(outcomes.iter().filter(|outcome| **outcome == Err(SendError::Full)).count(), 996);
     }
 }

@@ -15,6 +15,9 @@ use bytes::Bytes;
 
 pub use report::CheckError;
 
+use super::console::Console;
+use super::error::CommandError;
+use super::options::CheckArguments;
 use crate::client::{Client, ConnectOptions};
 use crate::protocol::address::{ServerAddress, ServerAddressWithPassword};
 use crate::protocol::{Version, VersionRange};
@@ -29,6 +32,23 @@ pub struct CheckOptions {
     pub max_version: Option<Version>,
     /// How long a step may take.
     pub timeout: Duration,
+}
+
+/// The command: checks the server on a runtime of its own.
+///
+/// # Errors
+/// As [`run`].
+pub fn check(arguments: CheckArguments, console: &mut Console<'_>) -> Result<(), CommandError> {
+    let options = CheckOptions {
+        address: arguments.address,
+        max_version: arguments.max_version.map(Version),
+        timeout: Duration::from_secs(arguments.timeout.into()),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(run(&options, console.output())).map_err(|error| match error {
+        CheckError::Step { .. } => CommandError::refused(format!("the check failed: {error}")),
+        CheckError::Output(error) => CommandError::Console(error),
+    })
 }
 
 /// Checks the server and prints each step to `out`.

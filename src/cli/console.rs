@@ -20,6 +20,11 @@ impl<'a> Console<'a> {
         writeln!(self.output, "{line}")
     }
 
+    /// Where to tell, for whoever needs no more.
+    pub fn output(&mut self) -> &mut dyn Write {
+        self.output
+    }
+
     /// Asks and waits for a line, which is answered trimmed; `None` at the end of input.
     pub fn ask(&mut self, question: impl Display) -> Result<Option<String>> {
         write!(self.output, "{question}")?;

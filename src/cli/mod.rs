@@ -65,6 +65,7 @@ fn execute(
         }
         Command::Cert(options) => cert::cert(&paths, &options, console),
         Command::Delete => delete::delete(&paths, console),
+        Command::Check(arguments) => check::check(arguments, console),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::certificates::SignAlgorithm;
+use crate::protocol::address::ServerAddressWithPassword;
 use crate::settings::{ALLOWED_PASSWORD, Password};
 
 /// Where the source code of this kind of server is, unless the operator says otherwise.
@@ -36,6 +37,26 @@ pub enum Command {
     Cert(CertOptions),
     /// Delete configuration and log files
     Delete,
+    /// Check any SMP server: run the whole life of a queue against it
+    Check(CheckArguments),
+}
+
+/// Arguments of `check`.
+#[derive(Args, Debug, Clone)]
+pub struct CheckArguments {
+    /// The server: smp://fingerprint[:password]@host[,host][:port]
+    #[arg(value_name = "ADDRESS", value_parser = parse_address)]
+    pub address: ServerAddressWithPassword,
+    /// The newest protocol version to speak
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(6..=20))]
+    pub max_version: Option<u16>,
+    /// Seconds that a step may take; some servers tell of the end of a subscription only after 15
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = clap::value_parser!(u16).range(1..))]
+    pub timeout: u16,
+}
+
+fn parse_address(text: &str) -> Result<ServerAddressWithPassword, String> {
+    text.parse().map_err(|_| "expected smp://fingerprint[:password]@host[,host][:port]".to_owned())
 }
 
 /// Options of `init`.

@@ -6,7 +6,7 @@
 
 #[cfg(test)]
 #[macro_use]
-pub mod conformance;
+pub(crate) mod conformance;
 pub mod metrics;
 pub mod op;
 pub mod record;

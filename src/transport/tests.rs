@@ -269,6 +269,13 @@ async fn a_relay_that_does_not_answer_is_timed_out() {
 }
 
 #[tokio::test]
+async fn a_connection_that_ends_without_a_goodbye_is_closed_too() {
+    let (mut accepted, connection) = connected(&relay(AcceptOptions::default()), &ConnectOptions::default()).await;
+    drop(connection);
+    assert_eq!(accepted.stream.read().await.unwrap(), Incoming::Closed);
+}
+
+#[tokio::test]
 async fn a_closed_connection_is_reported_to_the_other_side() {
     let (accepted, mut connection) = connected(&relay(AcceptOptions::default()), &ConnectOptions::default()).await;
     let Accepted { mut stream, .. } = accepted;

@@ -6,6 +6,7 @@
 // Test code says what went wrong by panicking; the exceptions of clippy.toml reach only functions marked as tests.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod check;
 mod crash;
 mod house;
 mod independent_client;

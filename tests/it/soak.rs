@@ -155,7 +155,7 @@ fn idle_and_busy_connections_are_served_in_flat_memory() {
         println!("memory {first} KiB in the first half, {second} KiB in the second (medians)");
         idle.receive(&address).await;
         let after = settled(&server, scale.settle).await;
-        println!("without the busy ones: {after} KiB");
+        println!("when all have gone: {after} KiB");
     });
     assert_eq!(server.stop().status.code(), Some(0));
 }

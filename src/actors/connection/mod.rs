@@ -24,7 +24,7 @@ pub mod services;
 pub mod session;
 pub mod subscription;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The check against relays that fail it. That it passes is shown with the real server.
+//! The check against relays that fail it. That it passes is shown with the real server, in `tests/`.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

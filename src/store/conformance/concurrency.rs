@@ -170,8 +170,8 @@ pub async fn a_closed_store_says_so(subject: &dyn Subject) {
     store.close().await.unwrap();
     let ids = [recipient(1)];
     assert!(matches!(store.queues(Party::Recipient, &ids).await, Err(StoreError::Closed)));
-    assert!(matches!(store.first_messages(&ids).await, Err(StoreError::Closed)));
-    assert!(matches!(store.queue_sizes(&ids).await, Err(StoreError::Closed)));
+    assert!(matches!(store.first_messages(&ids, 1).await, Err(StoreError::Closed)));
+    assert!(matches!(store.queue_states(&ids).await, Err(StoreError::Closed)));
     assert!(matches!(store.link_data(&ids).await, Err(StoreError::Closed)));
     assert!(matches!(store.apply(vec![create(queue(1))]).await, Err(StoreError::Closed)));
     let before = Timestamp { seconds: 0, nanoseconds: 0 };

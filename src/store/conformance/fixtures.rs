@@ -9,8 +9,8 @@ use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
 use crate::protocol::{MessageId, QueueId};
 use crate::store::op::SendMessage;
 use crate::store::{
-    Day, DhSecret, Message, MessageContent, NewQueue, Notifier, Op, OpOutcome, QueueRecord, QueueStatus, Store,
-    Timestamp,
+    Day, DhSecret, FirstMessage, Message, MessageContent, NewQueue, Notifier, Op, OpOutcome, Peeked, QueueRecord,
+    QueueStatus, Store, Timestamp,
 };
 
 /// The recipient ID of queue `n`.
@@ -159,12 +159,26 @@ pub async fn record(store: &Arc<dyn Store>, n: u8) -> Option<QueueRecord> {
 
 /// The first message of queue `n`.
 pub async fn first(store: &Arc<dyn Store>, n: u8) -> Option<Message> {
-    store.first_messages(&[recipient(n)]).await.unwrap().remove(0).map(|first| first.message)
+    peeked(store.first_messages(&[recipient(n)], 1).await.unwrap().remove(0)).map(|first| first.message)
+}
+
+/// The message that was read, if the queue has one; panics if it was not read.
+pub fn peeked(peeked: Peeked) -> Option<FirstMessage> {
+    match peeked {
+        Peeked::Empty => None,
+        Peeked::Message(first) => Some(*first),
+        Peeked::Waiting => panic!("not read"),
+    }
+}
+
+/// The sizes of these queues.
+pub async fn sizes(store: &dyn Store, ids: &[QueueId]) -> Vec<u64> {
+    store.queue_states(ids).await.unwrap().iter().map(|state| state.size).collect()
 }
 
 /// The size of queue `n`.
 pub async fn size(store: &Arc<dyn Store>, n: u8) -> u64 {
-    store.queue_sizes(&[recipient(n)]).await.unwrap()[0]
+    sizes(&**store, &[recipient(n)]).await[0]
 }
 
 /// The data of link `n`.

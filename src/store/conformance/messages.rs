@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::fixtures::*;
 use super::{Limits, Subject};
 use crate::protocol::command::MessageFlags;
-use crate::store::{Counts, MessageContent, Op, OpOutcome, Sent, Store};
+use crate::store::{Counts, MessageContent, MessageSummary, Op, OpOutcome, Peeked, QueueState, Sent, Store};
 
 async fn open_with_queue(subject: &dyn Subject) -> Arc<dyn Store> {
     let store = subject.open(Limits::default()).await;
@@ -164,8 +164,40 @@ pub async fn expiry_deletes_the_oldest_first_up_to_its_limit(subject: &dyn Subje
     assert_is_message(&first(&store, 1).await.unwrap(), 5);
     assert_is_message(&first(&store, 2).await.unwrap(), 4);
     assert_eq!(store.expire_messages(time(5), 3).await.unwrap(), 1);
-    assert_eq!(store.queue_sizes(&[1, 2].map(recipient)).await.unwrap(), [1, 0]);
+    assert_eq!(sizes(&*store, &[1, 2].map(recipient)).await, [1, 0]);
     assert!(sent(&store, 2, 6).await.1);
+}
+
+pub async fn no_more_first_messages_are_read_than_asked_for(subject: &dyn Subject) {
+    let store = subject.open(Limits::default()).await;
+    let ops = (1..=4).flat_map(|n| [create(queue(n)), send(n, n)]).chain([acknowledge(1, 1)]);
+    store.apply(ops.collect()).await.unwrap();
+    let ids = [1, 2, 9, 3, 1, 4].map(recipient);
+    let kinds = |peeked: Vec<Peeked>| -> String {
+        let kind = |peeked: &Peeked| match peeked {
+            Peeked::Empty => '-',
+            Peeked::Waiting => 'w',
+            Peeked::Message(_) => 'm',
+        };
+        peeked.iter().map(kind).collect()
+    };
+    for (limit, expected) in [(0, "-w-w-w"), (1, "-m-w-w"), (2, "-m-m-w"), (3, "-m-m-m"), (9, "-m-m-m")] {
+        assert_eq!(kinds(store.first_messages(&ids, limit).await.unwrap()), expected);
+    }
+}
+
+pub async fn the_state_of_a_queue_tells_its_size_and_first_message(subject: &dyn Subject) {
+    let store = open_with_queue(subject).await;
+    let state = |size, m, quota| {
+        let first = MessageSummary { id: message_id(m), timestamp: time(m), quota };
+        QueueState { size, first: Some(first) }
+    };
+    let states = async |store: &Arc<dyn Store>| store.queue_states(&[1, 9].map(recipient)).await.unwrap();
+    assert_eq!(states(&store).await, [QueueState::default(); 2]);
+    store.apply(vec![send(1, 1), send(1, 2), send(1, 3), send(1, 4)]).await.unwrap();
+    assert_eq!(states(&store).await, [state(4, 1, false), QueueState::default()]);
+    store.apply(vec![acknowledge(1, 1), acknowledge(1, 2), acknowledge(1, 3)]).await.unwrap();
+    assert_eq!(states(&store).await, [state(1, 4, true), QueueState::default()]);
 }
 
 pub async fn counts_tell_queues_and_messages(subject: &dyn Subject) {

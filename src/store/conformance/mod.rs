@@ -86,6 +86,8 @@ macro_rules! store_conformance {
             messages::expired_messages_are_deleted_before_a_message_is_appended,
             messages::a_quota_marker_does_not_expire,
             messages::expiry_deletes_the_oldest_first_up_to_its_limit,
+            messages::no_more_first_messages_are_read_than_asked_for,
+            messages::the_state_of_a_queue_tells_its_size_and_first_message,
             messages::counts_tell_queues_and_messages,
             concurrency::operations_of_a_batch_are_done_in_their_order,
             concurrency::a_condition_that_is_not_met_does_not_hinder_the_rest_of_the_batch,

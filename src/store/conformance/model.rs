@@ -97,9 +97,10 @@ async fn assert_same_contents(store: &Arc<dyn Store>, model: &Model) {
     assert_eq!(store.link_data(&pool(link)).await.unwrap(), expected);
     let queues: Vec<_> = pool(recipient).iter().map(|id| model.queues.get(id)).collect();
     let sizes: Vec<_> = queues.iter().map(|queue| queue.map_or(0, |queue| queue.messages.len() as u64)).collect();
-    assert_eq!(store.queue_sizes(&pool(recipient)).await.unwrap(), sizes);
-    let first = store.first_messages(&pool(recipient)).await.unwrap().into_iter();
-    let first: Vec<_> = first.map(|first| first.map(|first| Message { sequence: 0, ..first.message })).collect();
+    assert_eq!(super::fixtures::sizes(&**store, &pool(recipient)).await, sizes);
+    let first = store.first_messages(&pool(recipient), QUEUES.into()).await.unwrap().into_iter();
+    let first: Vec<_> =
+        first.map(|first| peeked(first).map(|first| Message { sequence: 0, ..first.message })).collect();
     let expected: Vec<_> = queues.iter().map(|queue| queue.and_then(|queue| queue.messages.front().cloned())).collect();
     assert_eq!(first, expected);
     let counts = Counts { queues: model.queues.len() as u64, messages: sizes.iter().sum() };

@@ -3,7 +3,7 @@
 use super::fixtures::*;
 use super::{Limits, Subject};
 use crate::protocol::command::QueueMode;
-use crate::protocol::error::{BlockingInfo, BlockingReason};
+use crate::protocol::error::{BlockingInfo, BlockingReason, ClientNotice};
 use crate::store::{Counts, Day, Op, OpOutcome, Party, QueueStatus};
 
 pub async fn a_created_queue_is_found_by_each_of_its_ids(subject: &dyn Subject) {
@@ -30,7 +30,7 @@ pub async fn a_queue_keeps_all_of_its_fields(subject: &dyn Subject) {
     queues[1].record.mode = Some(QueueMode::Contact);
     queues[2].record.status = QueueStatus::Off;
     queues[2].record.updated_at = None;
-    let info = BlockingInfo { reason: BlockingReason::Content, notice: Some(r#"{"ttl":1}"#.into()) };
+    let info = BlockingInfo { reason: BlockingReason::Content, notice: Some(ClientNotice { ttl: Some(1) }) };
     queues[3].record.status = QueueStatus::Blocked(info);
     for (n, new) in (1..).zip(queues) {
         done(&store, create(new.clone())).await;
@@ -45,10 +45,11 @@ pub async fn answers_stand_in_the_order_of_the_ids_with_none_for_absent_ones(sub
     let found = store.queues(Party::Recipient, &ids).await.unwrap();
     let found: Vec<_> = found.into_iter().map(|queue| queue.map(|queue| queue.sender_id)).collect();
     assert_eq!(found, [Some(sender(2)), None, Some(sender(1)), Some(sender(2))]);
-    assert_eq!(store.queue_sizes(&ids).await.unwrap(), [1, 0, 0, 1]);
-    let first = store.first_messages(&ids).await.unwrap();
-    assert_eq!(first.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false, false, true]);
-    assert_eq!(first[0].as_ref().map(|first| first.dh_secret.clone()), Some(queue(2).record.dh_secret));
+    assert_eq!(sizes(&*store, &ids).await, [1, 0, 0, 1]);
+    let first = store.first_messages(&ids, 4).await.unwrap();
+    let secrets: Vec<_> = first.into_iter().map(|first| peeked(first).map(|first| first.dh_secret)).collect();
+    let secret = Some(queue(2).record.dh_secret.clone());
+    assert_eq!(secrets, [secret.clone(), None, None, secret]);
     let links = store.link_data(&[9, 2].map(link)).await.unwrap();
     assert_eq!(links, [None, Some(data("fixed", "user"))]);
     assert!(store.queues(Party::Recipient, &[]).await.unwrap().is_empty());

@@ -108,10 +108,15 @@ impl Line {
         Ok((place, self.bytes.clone().acquire_many_owned(weight).await?))
     }
 
-    /// Lets nobody in any more. What is in the line comes out of it still.
-    pub(super) fn close(&self) {
+    /// Lets nobody in any more; those who wait for a place are answered.
+    pub(super) fn refuse(&self) {
         self.places.close();
         self.bytes.close();
+    }
+
+    /// Ends the line: lets nobody in any more, and its thread ends when what is in the line has come out.
+    pub(super) fn end(&self) {
+        self.refuse();
         self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 

@@ -221,13 +221,16 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
-        self.reads.close();
-        self.writes.close();
+        self.reads.end();
+        self.writes.refuse();
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take().ok_or(StoreError::Closed)?;
-        // The writer last: the last connection that closes copies the write-ahead log into the file and deletes it.
-        for ended in threads.readers.into_iter().chain([threads.writer]) {
+        for ended in threads.readers {
             let _always_an_error = ended.await;
         }
+        // The writer's connection must be the last: the last one that closes copies the write-ahead log into the file and
+        // deletes it, which a reader's is not able to do.
+        self.writes.end();
+        let _always_an_error = threads.writer.await;
         Ok(())
     }
 

@@ -57,7 +57,7 @@ impl Subject for SqliteSubject {
 
 /// Keeps the writer busy until the returned value is dropped.
 async fn stall(store: &Arc<SqliteStore>) -> Box<dyn Send> {
-    let (stall, released) = std::sync::mpsc::channel::<()>();
+    let (stall, released) = std::sync::mpsc::sync_channel::<()>(0);
     let (started, mut has_started) = tokio::sync::mpsc::channel(1);
     let store = store.clone();
     tokio::spawn(async move {
@@ -264,11 +264,11 @@ async fn a_full_disk_fails_what_does_not_fit_and_is_recovered_from() {
     let results = future::join_all(batches).await;
     assert!(results.iter().any(Result::is_ok) && results.iter().any(Result::is_err));
     for (n, result) in (2..).zip(&results) {
-        let there = store.queue_sizes(&[recipient(n)]).await.unwrap() == [1];
+        let there = sizes(&*store, &[recipient(n)]).await == [1];
         assert_eq!(there, result.is_ok());
         assert!(matches!(result, Ok(_) | Err(StoreError::Failed(_))));
     }
-    assert_eq!(store.queue_sizes(&[recipient(1)]).await.unwrap(), [1]);
+    assert_eq!(sizes(&*store, &[recipient(1)]).await, [1]);
     // What makes room is possible on a full disk.
     store.apply(vec![acknowledge(1, 1)]).await.unwrap();
     limit_pages(None).await.unwrap();
@@ -286,7 +286,7 @@ async fn the_write_ahead_log_stays_small_under_constant_reading() {
     for m in 0..10 {
         let batches = (0..100).map(|_| store.apply(vec![send_large(1, m), acknowledge(1, m)]));
         let (writes, _reads) =
-            future::join(future::join_all(batches), future::join_all((0..20).map(|_| store.first_messages(&ids))))
+            future::join(future::join_all(batches), future::join_all((0..20).map(|_| store.first_messages(&ids, 1))))
                 .await;
         assert!(writes.iter().all(Result::is_ok));
         assert!(wal.metadata().unwrap().len() < 20 * 1024 * 1024);
@@ -337,7 +337,7 @@ async fn what_was_answered_survives_kill_9() {
         let answered = kill_after(answers, directory.path());
         let store = open(&directory);
         for n in answered {
-            let first = store.first_messages(&[recipient(n)]).await.unwrap().remove(0).unwrap();
+            let first = peeked(store.first_messages(&[recipient(n)], 1).await.unwrap().remove(0)).unwrap();
             assert_is_message(&first.message, 2);
         }
         store.close().await.unwrap();

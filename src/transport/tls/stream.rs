@@ -54,8 +54,11 @@ impl fmt::Debug for TlsStream {
 impl SecureStream for TlsStream {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut buffer = ReadBuf::new(buffer);
-        let polled = Pin::new(&mut self.0).poll_read(cx, &mut buffer);
-        polled.map_ok(|()| buffer.filled().len())
+        match Pin::new(&mut self.0).poll_read(cx, &mut buffer) {
+            // Closed without a goodbye, as phones do. Blocks have a fixed size, so nothing can be cut off unnoticed.
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(0)),
+            polled => polled.map_ok(|()| buffer.filled().len()),
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {

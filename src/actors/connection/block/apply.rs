@@ -72,6 +72,7 @@ async fn settle(cx: &JobContext, segment: &mut Segment, position: usize, outcome
         Then::Acknowledged { queue, acknowledging, dh_secret } => {
             acknowledged(cx, queue, acknowledging, &dh_secret, outcome)
         }
+        Then::Notifier { id, dh_key } => simple(&outcome, Step::answered(Response::Nid(id.into(), dh_key))),
         Then::Deleted { queue } => deleted(cx, segment, queue, &outcome),
     };
     if let Some(Planned { step, .. }) = segment.steps.get_mut(position) {

@@ -10,6 +10,7 @@ use crate::actors::connection::services::JobContext;
 use crate::protocol::command::{Command, LinkData, MessageFlags, QueueMode};
 use crate::protocol::crypto::random_message_id;
 use crate::protocol::error::{BrokerError, CommandError, ErrorType, NameError, ProxyError, TransportErrorType};
+use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
 use crate::protocol::message::max_body_length;
 use crate::protocol::response::Response;
 use crate::protocol::transmission::ClientTransmission;
@@ -72,8 +73,17 @@ fn plan_for_queue(cx: &JobContext, command: Command, record: QueueRecord) -> Res
             Some(_) => change(Op::DeleteLink { queue }, Then::Ok),
             None => Step::answered(Response::Ok),
         }),
+        Command::Nkey(key, dh_key) => set_notifier(queue, key, &dh_key),
+        Command::Ndel => Ok(change(Op::DeleteNotifier { queue }, Then::Ok)),
+        // Notifiers are kept, but nothing is delivered to them: they must not believe otherwise.
         _ => Err(ErrorType::Cmd(CommandError::Prohibited)),
     }
+}
+
+fn set_notifier(queue: QueueId, key: PublicAuthKey, dh_key: &PublicDhKey) -> Result<Step, ErrorType> {
+    let (notifier, dh_key) = new::notifier(key, dh_key)?;
+    let then = Then::Notifier { id: notifier.id, dh_key };
+    Ok(change(Op::SetNotifier { queue, notifier: Box::new(notifier) }, then))
 }
 
 fn change(op: Op, then: Then) -> Step {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::actors::connection::subscription::{Acknowledging, Delivered};
 use crate::actors::registry::Epoch;
 use crate::protocol::command::{Command, MessageFlags};
+use crate::protocol::keys::PublicDhKey;
 use crate::protocol::response::{QueueIds, Response};
 use crate::protocol::transmission::ClientTransmission;
 use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
@@ -73,6 +74,13 @@ pub enum Then {
         acknowledging: Acknowledging,
         /// Encrypts the next message.
         dh_secret: DhSecret,
+    },
+    /// `NID`.
+    Notifier {
+        /// The notifier's ID of the queue.
+        id: QueueId,
+        /// The server's half of the notification secret.
+        dh_key: PublicDhKey,
     },
     /// `OK`, and `DELD` to the subscriber.
     Deleted {
@@ -183,7 +191,9 @@ impl Segment {
         }
         record.is_none_or(|record| {
             let queue = &record.recipient_id;
-            !self.changed.contains(queue) && !(effect.writes && self.read.contains(queue))
+            let out_of_date = self.changed.contains(queue);
+            let overtakes_a_read = effect.writes && self.read.contains(queue);
+            !out_of_date && !overtakes_a_read
         })
     }
 

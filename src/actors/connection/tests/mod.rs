@@ -5,4 +5,5 @@ mod commands;
 mod peer;
 mod subscriptions;
 
-use self::peer::{Peer, World};
+use self::peer::Peer;
+pub(crate) use self::peer::World;

@@ -6,9 +6,10 @@ use crate::actors::connection::services::JobContext;
 use crate::protocol::command::{LinkData, NewQueueRequest, QueueRequest};
 use crate::protocol::crypto::{SecretDhKey, random_queue_id, sender_id_for};
 use crate::protocol::error::{CommandError, ErrorType};
+use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
 use crate::protocol::response::QueueIds;
 use crate::protocol::{CorrelationId, EntityId, QueueId};
-use crate::store::{DhSecret, NewQueue, Op, QueueRecord, QueueStatus};
+use crate::store::{DhSecret, NewQueue, Notifier, Op, QueueRecord, QueueStatus};
 
 /// Plans the creation of a queue.
 pub fn plan(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRequest) -> Result<Step, ErrorType> {
@@ -28,7 +29,8 @@ fn may_create(cx: &JobContext, request: &NewQueueRequest) -> bool {
 
 fn create(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRequest) -> Result<Creation, ErrorType> {
     let secret = SecretDhKey::generate();
-    let shared = secret.agree(&request.dh_key).map_err(|_| ErrorType::Cmd(CommandError::Syntax))?;
+    let dh_secret = agree(&secret, &request.dh_key)?;
+    let notifier = request.notifier.map(|asked| notifier(asked.key, &asked.dh_key)).transpose()?;
     let mode = request.queue.as_ref().map(QueueRequest::mode);
     let ids = ChosenIds::of(request.queue, correlation_id)?;
     let recipient_id = random_queue_id();
@@ -36,12 +38,12 @@ fn create(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRequ
         recipient_id,
         sender_id: ids.sender_id,
         recipient_keys: vec![request.recipient_key],
-        dh_secret: DhSecret(*shared.as_bytes()),
+        dh_secret,
         sender_key: None,
         mode,
         status: QueueStatus::Active,
         link_id: ids.link.as_ref().map(|link| link.0),
-        notifier: None,
+        notifier: notifier.as_ref().map(|(notifier, _)| notifier.clone()),
         recipient_service: None,
         updated_at: Some(cx.services.clock.today()),
     };
@@ -52,10 +54,23 @@ fn create(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRequ
         mode,
         link_id: record.link_id.map(EntityId::from),
         service_id: None,
-        notifier: None,
+        notifier: notifier.map(|(notifier, dh_key)| (notifier.id.into(), dh_key)),
     };
     let queue = NewQueue { record, link_data: ids.link.map(|link| link.1) };
     Ok(Creation { queue, ids: answer, subscribe: request.subscribe, ids_by_client: ids.by_client })
+}
+
+/// A notifier with a new ID, and the server's half of its secret.
+pub fn notifier(key: PublicAuthKey, dh_key: &PublicDhKey) -> Result<(Notifier, PublicDhKey), ErrorType> {
+    let secret = SecretDhKey::generate();
+    let shared = agree(&secret, dh_key)?;
+    Ok((Notifier { id: random_queue_id(), key, dh_secret: shared, service: None }, secret.public_key()))
+}
+
+/// A key of small order agrees on nothing: whoever sends it has made a mistake, or wants to.
+fn agree(secret: &SecretDhKey, dh_key: &PublicDhKey) -> Result<DhSecret, ErrorType> {
+    let shared = secret.agree(dh_key).map_err(|_| ErrorType::Cmd(CommandError::Syntax))?;
+    Ok(DhSecret(*shared.as_bytes()))
 }
 
 /// Sender and link ID of a new queue.
@@ -90,5 +105,9 @@ impl Creation {
         self.queue.record.sender_id = sender_id;
         self.ids.recipient_id = recipient_id.into();
         self.ids.sender_id = sender_id.into();
+        if let (Some(notifier), Some(ids)) = (&mut self.queue.record.notifier, &mut self.ids.notifier) {
+            notifier.id = random_queue_id();
+            ids.0 = notifier.id.into();
+        }
     }
 }
