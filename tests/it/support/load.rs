@@ -46,11 +46,9 @@ impl Load {
         (load, receiver)
     }
 
-    /// With the receiver that is told once the store has refused `refusals` commands. It may refuse.
-    pub fn until_refused(refusals: u64) -> (Self, Receiver<()>) {
-        let (load, receiver) = Load::new(u64::MAX);
-        load.refusal_goal.store(refusals, Ordering::Relaxed);
-        (load, receiver)
+    /// From now on the store may refuse. Tells the receiver again after it has refused `more` commands.
+    pub fn go_on_until_refused(&self, more: u64) {
+        self.refusal_goal.store(self.refused.load(Ordering::SeqCst) + more, Ordering::SeqCst);
     }
 
     /// From now on connections may break, and clients stop.
@@ -63,9 +61,9 @@ impl Load {
         self.goal.store(self.answered.load(Ordering::SeqCst) + more, Ordering::SeqCst);
     }
 
-    /// Commands that were answered with success.
-    pub fn answered(&self) -> u64 {
-        self.answered.load(Ordering::SeqCst)
+    /// Commands that were answered with success, and that the store refused.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.answered.load(Ordering::SeqCst), self.refused.load(Ordering::SeqCst))
     }
 
     fn is_ending(&self) -> bool {
