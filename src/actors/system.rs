@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use super::clock::Clock;
 use super::connection::core::Patience;
+use super::connection::failures::StoreFailures;
 use super::connection::{CommandSettings, Counters, Mailboxes, Services};
 use super::housekeeping::{Housekeeping, expire_all};
 use super::mailbox::{Gate, MailboxMetrics, Sender};
@@ -188,6 +189,7 @@ fn services(config: &ServerConfig, arbiters: &[Arbiter]) -> Arc<Services> {
         clock: Clock::System,
         settings: config.commands.clone(),
         counters: Counters::default(),
+        store_failures: StoreFailures::new(Clock::System),
         mailboxes,
     })
 }
