@@ -107,12 +107,33 @@ fn authorizations() -> Result<(), CryptoError> {
         measure(&format!("authorize, {name}"), || key.authorize(&authorized, &id, Some(&session.public)));
         measure(&format!("verify, {name}"), || verify(black_box(Some(&public))));
         measure(&format!("refuse without a queue, {name}"), || verify(black_box(None)));
+        // These three have to be alike, or the time of a refusal would tell whether a queue exists.
+        let (same_kind, other_kind) = (another_key(&public)?, another_kind(&public)?);
+        measure(&format!("refuse by a key of the kind, {name}"), || verify(black_box(Some(&same_kind))));
+        measure(&format!("refuse by another kind, {name}"), || verify(black_box(Some(&other_kind))));
         if let PublicAuthKey::Ed25519(public) = &public {
             let public = ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, public);
             measure("verify, Ed25519, ring", || public.verify(&authorized, authorization.as_bytes()));
         }
     }
     Ok(())
+}
+
+/// Another key of the same kind.
+fn another_key(key: &PublicAuthKey) -> Result<PublicAuthKey, CryptoError> {
+    match key {
+        PublicAuthKey::Ed25519(_) => SigningKey::generate_ed25519().public_key(),
+        PublicAuthKey::Ed448(_) => SigningKey::generate_ed448()?.public_key(),
+        PublicAuthKey::X25519(_) => Ok(PublicAuthKey::X25519(SecretDhKey::generate().public_key())),
+    }
+}
+
+/// A key of another kind.
+fn another_kind(key: &PublicAuthKey) -> Result<PublicAuthKey, CryptoError> {
+    match key {
+        PublicAuthKey::Ed25519(_) => SigningKey::generate_ed448()?.public_key(),
+        _ => SigningKey::generate_ed25519().public_key(),
+    }
 }
 
 /// Prints how long `work` takes.

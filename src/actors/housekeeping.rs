@@ -1,4 +1,4 @@
-//! Housekeeping: deletes messages that are too old, by interval.
+//! Housekeeping: deletes messages that are too old and logs the metrics, by interval.
 //!
 //! Owns nothing but its schedule. One job at a time: an interval that finds the job before it unfinished does nothing.
 //! Works in steps of [`STEP`] messages, so that the store's other work goes in between. Stops with the system.
@@ -10,7 +10,11 @@ use actix::{Actor, ActorFutureExt, AsyncContext, Context, WrapFuture};
 use tracing::{debug, info, warn};
 
 use super::connection::{Counters, Services};
+use super::metrics;
 use crate::store::{Store, StoreError, Timestamp};
+
+/// How often the metrics are logged.
+const METRICS_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Messages deleted in one transaction.
 pub const STEP: u32 = 1000;
@@ -45,6 +49,7 @@ impl Actor for Housekeeping {
         if self.services.settings.message_ttl.is_some() {
             ctx.run_interval(self.interval, Self::begin);
         }
+        ctx.run_interval(METRICS_INTERVAL, |housekeeping, _| metrics::log(&housekeeping.services));
     }
 }
 

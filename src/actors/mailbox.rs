@@ -20,6 +20,8 @@ use tokio::time::Instant;
 /// What happened at the mailboxes of one kind of actor. Shared by all actors of the kind.
 #[derive(Debug, Default)]
 pub struct MailboxMetrics {
+    /// Letters that are waiting or being handled now, in all mailboxes of the kind.
+    pub depth: AtomicU64,
     /// Letters accepted.
     pub sent: AtomicU64,
     /// Senders that found the mailbox full and waited.
@@ -56,12 +58,18 @@ impl Gate {
         &self.metrics
     }
 
-    async fn admit(&self) -> Result<OwnedSemaphorePermit, SendError> {
+    async fn admit(&self) -> Result<Place, SendError> {
         match Arc::clone(&self.permits).try_acquire_owned() {
-            Ok(permit) => Ok(permit),
+            Ok(permit) => Ok(self.place(permit)),
             Err(TryAcquireError::Closed) => Err(SendError::Stopped),
-            Err(TryAcquireError::NoPermits) => self.wait().await,
+            Err(TryAcquireError::NoPermits) => self.wait().await.map(|permit| self.place(permit)),
         }
+    }
+
+    fn place(&self, permit: OwnedSemaphorePermit) -> Place {
+        self.metrics.depth.fetch_add(1, Ordering::Relaxed);
+        self.metrics.sent.fetch_add(1, Ordering::Relaxed);
+        Place { _permit: permit, metrics: Arc::clone(&self.metrics) }
     }
 
     async fn wait(&self) -> Result<OwnedSemaphorePermit, SendError> {
@@ -73,14 +81,15 @@ impl Gate {
         permit.map_err(|_| SendError::Stopped)
     }
 
-    fn try_admit(&self) -> Result<OwnedSemaphorePermit, SendError> {
-        Arc::clone(&self.permits).try_acquire_owned().map_err(|error| match error {
+    fn try_admit(&self) -> Result<Place, SendError> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|error| match error {
             TryAcquireError::Closed => SendError::Stopped,
             TryAcquireError::NoPermits => {
                 self.metrics.refused.fetch_add(1, Ordering::Relaxed);
                 SendError::Full
             }
-        })
+        })?;
+        Ok(self.place(permit))
     }
 }
 
@@ -105,7 +114,16 @@ pub struct Letter<M> {
 /// A letter's place in the mailbox; free again when dropped.
 #[derive(Debug)]
 #[must_use = "dropping it admits the next letter: keep it until the message has been dealt with"]
-pub struct Place(#[allow(dead_code, reason = "held for its Drop")] OwnedSemaphorePermit);
+pub struct Place {
+    _permit: OwnedSemaphorePermit,
+    metrics: Arc<MailboxMetrics>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.metrics.depth.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl<M> Letter<M> {
     /// The message, and its place in the mailbox to be kept until the message has been dealt with.
@@ -165,8 +183,7 @@ where
 
     /// Waits for a place, sends, and waits for the answer.
     pub async fn send(&self, message: M) -> Result<M::Result, SendError> {
-        let letter = Letter { message, place: Place(self.gate.admit().await?) };
-        self.count_sent();
+        let letter = Letter { message, place: self.gate.admit().await? };
         self.recipient.send(letter).await.map_err(|_| {
             self.gate.metrics.undeliverable.fetch_add(1, Ordering::Relaxed);
             SendError::Stopped
@@ -175,13 +192,13 @@ where
 
     /// Waits for a place and sends; does not wait for the answer.
     pub async fn post(&self, message: M) -> Result<(), SendError> {
-        let letter = Letter { message, place: Place(self.gate.admit().await?) };
+        let letter = Letter { message, place: self.gate.admit().await? };
         self.hand_over(letter)
     }
 
     /// Sends if there is a place now; does not wait for the answer.
     pub fn try_post(&self, message: M) -> Result<(), SendError> {
-        let letter = Letter { message, place: Place(self.gate.try_admit()?) };
+        let letter = Letter { message, place: self.gate.try_admit()? };
         self.hand_over(letter)
     }
 
@@ -195,13 +212,8 @@ where
             self.gate.metrics.undeliverable.fetch_add(1, Ordering::Relaxed);
             return Err(SendError::Stopped);
         }
-        self.count_sent();
         self.recipient.do_send(letter);
         Ok(())
-    }
-
-    fn count_sent(&self) {
-        self.gate.metrics.sent.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -325,6 +337,7 @@ mod tests {
         let accepted = (0..1000).filter(|n| handles[n % 100].try_post(Work(0)).is_ok()).count();
         assert_eq!(accepted, 4);
         assert_eq!(sender.gate().depth(), 4);
+        assert_eq!(sender.gate().metrics().depth.load(Ordering::Relaxed), 4);
         assert_eq!(sender.gate().metrics().refused.load(Ordering::Relaxed), 996);
     }
 

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod connection;
 pub mod housekeeping;
 pub mod mailbox;
+pub mod metrics;
 pub mod registry;
 pub mod run;
 pub mod system;

@@ -16,9 +16,10 @@ use tracing::{info, warn};
 
 use super::clock::Clock;
 use super::connection::core::Patience;
-use super::connection::{CommandSettings, Counters, Services};
+use super::connection::{CommandSettings, Counters, Mailboxes, Services};
 use super::housekeeping::{Housekeeping, expire_all};
 use super::mailbox::{Gate, MailboxMetrics, Sender};
+use super::metrics;
 use super::registry::{RegistryHandle, Shard};
 use super::worker::{self, Drain, Serve, Worker, WorkerShared};
 use crate::store::{Store, StoreError};
@@ -87,6 +88,7 @@ pub async fn serve(
         () = shutdown => info!("stopping: no new connections"),
     }
     running.drain().await;
+    metrics::log(&running.services);
     let closed = store.close().await.map_err(ServeError::Close);
     running.stop();
     closed
@@ -106,6 +108,7 @@ async fn expire_on_start(config: &ServerConfig) {
 struct Running {
     arbiters: Vec<Arbiter>,
     workers: Vec<WorkerHandle>,
+    services: Arc<Services>,
 }
 
 struct WorkerHandle {
@@ -121,15 +124,17 @@ impl Running {
             acceptor: config.acceptor,
             services: Arc::clone(&services),
             patience: config.patience,
-            connection_mailboxes: Arc::default(),
             last_id: Arc::default(),
         };
-        let workers = arbiters.iter().map(|arbiter| WorkerHandle::start(arbiter, shared.clone())).collect();
+        let metrics = &services.mailboxes.workers;
+        let workers =
+            arbiters.iter().map(|arbiter| WorkerHandle::start(arbiter, shared.clone(), Arc::clone(metrics))).collect();
         if let Some(arbiter) = arbiters.first() {
             let interval = config.expiry_interval;
+            let services = Arc::clone(&services);
             Housekeeping::start_in_arbiter(&arbiter.handle(), move |_| Housekeeping::new(services, interval));
         }
-        Running { arbiters, workers }
+        Running { arbiters, workers, services }
     }
 
     /// Hands accepted sockets to the workers in turn, for ever. A worker whose mailbox is full holds up accepting.
@@ -163,19 +168,19 @@ impl Running {
 }
 
 impl WorkerHandle {
-    fn start(arbiter: &Arbiter, shared: WorkerShared) -> Self {
+    fn start(arbiter: &Arbiter, shared: WorkerShared, metrics: Arc<MailboxMetrics>) -> Self {
         let actor = Worker::start_in_arbiter(&arbiter.handle(), move |_| Worker::new(shared));
-        let gate = Gate::new(worker::MAILBOX, Arc::new(MailboxMetrics::default()));
+        let gate = Gate::new(worker::MAILBOX, metrics);
         WorkerHandle { serve: Sender::new(&actor, Arc::clone(&gate)), drain: Sender::new(&actor, gate) }
     }
 }
 
 /// One registry shard a worker, on the workers' threads.
 fn services(config: &ServerConfig, arbiters: &[Arbiter]) -> Arc<Services> {
-    let metrics = Arc::new(MailboxMetrics::default());
+    let mailboxes = Mailboxes::default();
     let shards = arbiters
         .iter()
-        .map(|arbiter| Shard::start(&arbiter.handle(), REGISTRY_MAILBOX, Arc::clone(&metrics)))
+        .map(|arbiter| Shard::start(&arbiter.handle(), REGISTRY_MAILBOX, Arc::clone(&mailboxes.registry)))
         .collect();
     Arc::new(Services {
         store: Arc::clone(&config.store),
@@ -183,5 +188,6 @@ fn services(config: &ServerConfig, arbiters: &[Arbiter]) -> Arc<Services> {
         clock: Clock::System,
         settings: config.commands.clone(),
         counters: Counters::default(),
+        mailboxes,
     })
 }

@@ -20,8 +20,8 @@ use tracing::debug;
 
 use super::connection::core::{CloseReason, Core, CoreRef, Patience};
 use super::connection::encode::Encoder;
-use super::connection::{Connection, Services, Session};
-use super::mailbox::{Letter, MailboxMetrics};
+use super::connection::{Connection, Counters, Services, Session};
+use super::mailbox::Letter;
 use super::registry::ConnectionId;
 use crate::transport::accept::{Accepted, Acceptor};
 
@@ -61,8 +61,6 @@ pub struct WorkerShared {
     pub services: Arc<Services>,
     /// When connections are closed by the sweep.
     pub patience: Patience,
-    /// Metrics of connections' mailboxes.
-    pub connection_mailboxes: Arc<MailboxMetrics>,
     /// The last connection ID given.
     pub last_id: Arc<AtomicU64>,
 }
@@ -91,19 +89,26 @@ type TableRef = Rc<RefCell<Table>>;
 pub struct Worker {
     shared: WorkerShared,
     table: TableRef,
+    /// Encoded blocks that waited for this thread's clients at the last sweep.
+    waiting: u64,
 }
 
 impl Worker {
     /// A worker for the current thread.
     pub fn new(shared: WorkerShared) -> Self {
-        Worker { shared, table: TableRef::default() }
+        Worker { shared, table: TableRef::default(), waiting: 0 }
     }
 
     fn sweep(&mut self, _: &mut Context<Self>) {
-        let connections: Vec<CoreRef> = self.table.borrow().connections.values().cloned().collect();
-        for core in connections {
-            core.borrow_mut().sweep(&self.shared.patience);
+        let mut waiting: u64 = 0;
+        for core in self.table.borrow().connections.values() {
+            let mut core = core.borrow_mut();
+            core.sweep(&self.shared.patience);
+            waiting += u64::try_from(core.outbound.len()).unwrap_or(u64::MAX);
         }
+        let outbound_blocks = &self.shared.services.counters.outbound_blocks;
+        outbound_blocks.fetch_add(waiting, Ordering::Relaxed);
+        outbound_blocks.fetch_sub(std::mem::replace(&mut self.waiting, waiting), Ordering::Relaxed);
     }
 
     /// Often enough that patience is kept to within a quarter, and not more than once a second.
@@ -139,11 +144,18 @@ impl Handler<Letter<Serve>> for Worker {
 /// The handshake; on success the connection lives on by itself.
 async fn begin(shared: &WorkerShared, table: &TableRef, serve: Serve) {
     let Serve { socket, connection, handshake } = serve;
-    let accepted = match shared.acceptor.accept(socket).await {
-        Ok(accepted) => accepted,
-        Err(error) => return debug!(%error, "handshake failed"),
-    };
+    let counters = &shared.services.counters;
+    Counters::count(&counters.handshakes);
+    let accepted = shared.acceptor.accept(socket).await;
+    counters.handshakes.fetch_sub(1, Ordering::Relaxed);
     drop(handshake);
+    let accepted = match accepted {
+        Ok(accepted) => accepted,
+        Err(error) => {
+            Counters::count(&counters.handshakes_failed);
+            return debug!(%error, "handshake failed");
+        }
+    };
     if !table.borrow().draining {
         start(shared, table, accepted, connection);
     }
@@ -156,14 +168,15 @@ fn start(shared: &WorkerShared, table: &TableRef, accepted: Accepted, permit: Ow
     let core = Core::new(Encoder::new(session.params), shared.services.settings.client_blocks);
     table.borrow_mut().connections.insert(id, Rc::clone(&core));
     let on_end = {
-        let table = Rc::clone(table);
+        let (table, services) = (Rc::clone(table), Arc::clone(&shared.services));
         Box::new(move || {
             table.borrow_mut().remove(id);
+            services.counters.connections.fetch_sub(1, Ordering::Relaxed);
             drop(permit);
         })
     };
-    let metrics = Arc::clone(&shared.connection_mailboxes);
-    Connection::start(id, stream, session, core, Arc::clone(&shared.services), metrics, on_end);
+    Counters::count(&shared.services.counters.connections);
+    Connection::start(id, stream, session, core, Arc::clone(&shared.services), on_end);
 }
 
 impl Handler<Letter<Drain>> for Worker {
@@ -226,7 +239,6 @@ mod tests {
             acceptor,
             services: Arc::clone(&World::new().services),
             patience: Patience { inactive: None, stalled: Duration::from_secs(60), check_interval: None },
-            connection_mailboxes: Arc::default(),
             last_id: Arc::default(),
         };
         let actor = Worker::new(shared).start();

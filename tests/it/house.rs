@@ -71,3 +71,38 @@ fn foreign_uses(path: &Path, foreign: &[&str]) -> Vec<String> {
     let bad = uses.filter(|line| foreign.iter().any(|name| line.contains(name)));
     bad.map(|line| format!("{}: {line}", path.display())).collect()
 }
+
+/// What stands between backticks in the cells of a table's column.
+fn quoted_in_column(text: &str, column: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut index = None;
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        match line.starts_with('|') {
+            false => index = None,
+            true if cells.contains(&column) => index = cells.iter().position(|cell| *cell == column),
+            true => {
+                let cell = index.and_then(|index| cells.get(index)).copied().unwrap_or_default();
+                names.extend(cell.split('`').skip(1).step_by(2).map(str::to_owned));
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn every_setting_and_metric_of_the_backpressure_table_exists() {
+    let table = fs::read_to_string(root().join("docs/backpressure.md")).unwrap();
+    let ini = fs::read_to_string(root().join("config/smp-server.ini")).unwrap();
+    let metrics = fs::read_to_string(root().join("src/actors/metrics.rs")).unwrap();
+    let (settings, named) = (quoted_in_column(&table, "setting"), quoted_in_column(&table, "metric"));
+    assert!(settings.len() >= 8 && named.len() >= 20, "the table was not found: {settings:?} {named:?}");
+    let is_key = |name: &String| {
+        ini.lines()
+            .any(|line| line.trim_start_matches(['#', ' ']).split(['=', ':']).next().map(str::trim) == Some(name))
+    };
+    let unknown: Vec<_> = settings.iter().filter(|name| !is_key(name)).collect();
+    assert!(unknown.is_empty(), "not in config/smp-server.ini: {unknown:?}");
+    let unknown: Vec<_> = named.iter().filter(|name| !metrics.contains(&format!("{name} = "))).collect();
+    assert!(unknown.is_empty(), "not in src/actors/metrics.rs: {unknown:?}");
+}

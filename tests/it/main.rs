@@ -6,11 +6,15 @@
 // Test code says what went wrong by panicking; the exceptions of clippy.toml reach only functions marked as tests.
 #![allow(clippy::expect_used, clippy::unwrap_used)]
 
+mod behaviour;
 mod check;
+mod configuration;
 mod crash;
+mod hostile;
 mod house;
 mod independent_client;
 mod init;
 mod life;
+mod logs;
 mod soak;
 mod support;

@@ -143,7 +143,12 @@ impl Core {
     }
 
     /// Appends answers, in as few blocks as they fit.
+    ///
+    /// A connection that has ended takes none: nobody will read them.
     pub fn push_answers(&mut self, answers: &[Answer]) {
+        if self.has_ended() {
+            return;
+        }
         for payload in self.encoder.payloads(answers) {
             self.outbound.push(payload);
         }
@@ -172,7 +177,7 @@ impl Core {
     }
 
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.outbound.room() > 0 || self.close.is_some_and(|reason| reason != CloseReason::Shutdown) {
+        if self.outbound.room() > 0 || self.has_ended() {
             return Poll::Ready(());
         }
         self.register(cx);
@@ -217,6 +222,10 @@ impl Core {
     /// Whether a write waits for the peer.
     pub fn is_waiting(&self) -> bool {
         self.waiting_since.is_some()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.close.is_some_and(|reason| reason != CloseReason::Shutdown)
     }
 
     /// Whether and why the connection is to close.

@@ -36,9 +36,9 @@ use tracing::debug;
 use self::core::{CloseReason, CoreRef};
 pub use self::event::{ConnectionEvent, Delivery};
 use self::pump::Pump;
-pub use self::services::{CommandSettings, Counters, JobContext, Services};
+pub use self::services::{CommandSettings, Counters, JobContext, Mailboxes, Services};
 pub use self::session::Session;
-use super::mailbox::{Gate, Letter, MailboxMetrics, Sender};
+use super::mailbox::{Gate, Letter, Sender};
 use super::registry::{ConnectionHandle, ConnectionId, ConnectionRef};
 use crate::transport::block_io::BlockIo;
 
@@ -71,12 +71,12 @@ impl<I: BlockIo + Unpin> Connection<I> {
         session: Session,
         core: CoreRef,
         services: Arc<Services>,
-        metrics: Arc<MailboxMetrics>,
         on_end: OnEnd,
     ) -> ConnectionRef {
         let context = Context::new();
         let address = actix::AsyncContext::address(&context);
-        let events = Sender::new(&address, Gate::new(MAILBOX, metrics));
+        let gate = Gate::new(MAILBOX, Arc::clone(&services.mailboxes.connections));
+        let events = Sender::new(&address, gate);
         let me = Arc::new(ConnectionHandle { id, events });
         context.run(Connection {
             io,
@@ -115,13 +115,19 @@ impl<I: BlockIo + Unpin> Actor for Connection<I> {
         Running::Stop
     }
 
-    /// Gives up the subscriptions; only then is the connection over for those who count connections.
+    /// Finishes the block that is being executed, so that a message that was stored is also delivered, and gives up the
+    /// subscriptions; only then is the connection over for those who count connections.
     fn stopped(&mut self, _: &mut Self::Context) {
         self.io.close();
         debug!(reason = ?self.reason, "connection closed");
-        let queues = self.core.borrow_mut().subscriptions.drain();
+        let (core, job) = (Rc::clone(&self.core), self.job.take());
         let (registry, id, on_end) = (self.services.registry.clone(), self.me.id, self.on_end.take());
+        core.borrow_mut().close(CloseReason::Peer);
         actix_rt::spawn(async move {
+            if let Some(job) = job {
+                job.await;
+            }
+            let queues = core.borrow_mut().subscriptions.drain();
             // Fails only when the registry has stopped, which is when nobody is subscribed to anything.
             let _ = registry.unsubscribe(id, &queues).await;
             if let Some(on_end) = on_end {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::core::CoreRef;
 use super::session::Session;
 use crate::actors::clock::Clock;
+use crate::actors::mailbox::MailboxMetrics;
 use crate::actors::registry::{ConnectionRef, RegistryHandle};
 use crate::settings::Password;
 use crate::store::{Store, Timestamp};
@@ -23,6 +24,19 @@ pub struct Services {
     pub settings: CommandSettings,
     /// What happened.
     pub counters: Counters,
+    /// How full the mailboxes are, by kind of actor.
+    pub mailboxes: Mailboxes,
+}
+
+/// Metrics of the mailboxes, one value a kind of actor.
+#[derive(Debug, Default)]
+pub struct Mailboxes {
+    /// Of connections.
+    pub connections: Arc<MailboxMetrics>,
+    /// Of the registry's shards.
+    pub registry: Arc<MailboxMetrics>,
+    /// Of workers.
+    pub workers: Arc<MailboxMetrics>,
 }
 
 /// Settings that decide how commands are answered.
@@ -53,6 +67,14 @@ impl CommandSettings {
 /// Counts of what happened, since start.
 #[derive(Debug, Default)]
 pub struct Counters {
+    /// Connections after their handshake, now.
+    pub connections: AtomicU64,
+    /// Handshakes in progress, now.
+    pub handshakes: AtomicU64,
+    /// Handshakes that failed.
+    pub handshakes_failed: AtomicU64,
+    /// Encoded blocks that wait for clients, as of the last sweeps.
+    pub outbound_blocks: AtomicU64,
     /// Queues created.
     pub queues_created: AtomicU64,
     /// Queues deleted.

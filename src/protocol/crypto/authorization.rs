@@ -53,11 +53,34 @@ pub fn verify_authorization(
 
 /// Verifies with `key`; without a usable key does the same work with `nobody`'s and says no.
 fn decide<K>(key: Option<&K>, nobody: &K, verify: impl Fn(&K) -> Option<bool>) -> bool {
+    #[cfg(test)]
+    let verify = |key: &K| work::counted(verify(key));
     key.and_then(&verify).unwrap_or_else(|| {
         // The compiler must not find out that the result is not used.
         std::hint::black_box(verify(std::hint::black_box(nobody)));
         false
     })
+}
+
+/// The work of verifying, counted: what a client could tell from the time of an answer, without measuring time.
+#[cfg(test)]
+pub(crate) mod work {
+    use std::cell::Cell;
+
+    thread_local! {
+        static VERIFICATIONS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Counts a verification that came to a result; one that did not has done next to nothing.
+    pub(super) fn counted(verified: Option<bool>) -> Option<bool> {
+        VERIFICATIONS.set(VERIFICATIONS.get() + usize::from(verified.is_some()));
+        verified
+    }
+
+    /// Verifications on this thread since the last call.
+    pub(crate) fn take() -> usize {
+        VERIFICATIONS.take()
+    }
 }
 
 /// Valid public keys whose secret keys exist no more.
@@ -202,6 +225,27 @@ mod tests {
             let authorization = Authorization::from_bytes(&vec![0; length]).expect("a known length");
             for key in unusable.iter().map(Some).chain([None]) {
                 assert!(!verify_authorization(key, &authorization, &[], &CorrelationId::NONE, &session));
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_wrong_one_verification_is_made() {
+        let session = DhKeyPair::generate();
+        let id = CorrelationId(b"correlation ID".as_slice().into());
+        let unusable = [
+            PublicAuthKey::Ed25519([2; 32]),
+            PublicAuthKey::Ed448(Box::new([0xff; 57])),
+            PublicAuthKey::X25519(PublicDhKey([0; 32])),
+        ];
+        let owners: Vec<_> = keys().iter().map(|key| key.public_key().expect("a key")).chain(unusable).collect();
+        for author in keys() {
+            let authorization = author.authorize(b"command", &id, Some(&session.public)).expect("authorized");
+            let own = author.public_key().expect("a key");
+            for key in owners.iter().chain([&own]).map(Some).chain([None]) {
+                work::take();
+                let allowed = verify_authorization(key, &authorization, &[b"command"], &id, &session.secret);
+                assert_eq!((allowed, work::take()), (key == Some(&own), 1), "{authorization:?}");
             }
         }
     }

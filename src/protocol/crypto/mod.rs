@@ -35,6 +35,8 @@ pub(crate) mod test_vectors;
 
 use thiserror::Error;
 
+#[cfg(test)]
+pub(crate) use authorization::work;
 pub use authorization::{PrivateAuthKey, verify_authorization};
 pub use block_keys::{BlockKeys, KeyChain};
 pub use dh::{DhKeyPair, SecretDhKey, SharedSecret};

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -107,7 +108,9 @@ fn with_key(text: &str, section: &str, key: &str, value: &str) -> String {
 /// A running server. Dropping it kills the process and removes its directories.
 pub struct Server {
     process: Process,
-    output: Receiver<String>,
+    output: Mutex<Receiver<String>>,
+    /// What it said until it listened and was not asked for yet.
+    said: Mutex<Vec<String>>,
     address: SocketAddr,
     // Last: dropped after the process that works in it.
     installation: Installation,
@@ -129,9 +132,9 @@ impl Server {
     pub fn start_by(mut command: Command, installation: Installation) -> Self {
         let mut process = Process(command.spawn().expect("smp-server starts"));
         let output = lines_of(&mut process.0);
-        let address = first_address(&output)
-            .unwrap_or_else(|seen| panic!("smp-server did not say where it listens; it said:\n{}", seen.join("\n")));
-        Server { process, output, address, installation }
+        let (address, said) = first_address(&output)
+            .unwrap_or_else(|said| panic!("smp-server did not say where it listens; it said:\n{}", said.join("\n")));
+        Server { process, output: Mutex::new(output), said: Mutex::new(said), address, installation }
     }
 
     /// Where it listens.
@@ -156,7 +159,9 @@ impl Server {
 
     /// What it has written to standard output and error and was not asked for yet.
     pub fn output(&self) -> Vec<String> {
-        self.output.try_iter().collect()
+        let mut said = std::mem::take(&mut *self.said.lock().expect("no test failed here"));
+        said.extend(self.output.lock().expect("no test failed here").try_iter());
+        said
     }
 
     /// Asks it to stop (SIGTERM) and waits for it.
@@ -181,10 +186,11 @@ impl Server {
 
     /// Waits for its end, which has to come in time.
     pub fn wait(self) -> Stopped {
-        let Server { mut process, output, installation, .. } = self;
-        let output = rest_of(&output);
+        let Server { mut process, output, said, installation, .. } = self;
+        let mut said = said.into_inner().expect("no test failed here");
+        said.extend(rest_of(&output.into_inner().expect("no test failed here")));
         let status = process.0.wait().expect("the process can be waited for");
-        Stopped { status, output, installation }
+        Stopped { status, output: said, installation }
     }
 
     fn end_by(self, signal: Signal) -> Stopped {
@@ -245,14 +251,14 @@ fn lines_of(child: &mut Child) -> Receiver<String> {
     receiver
 }
 
-/// The first address that the server says it listens on, or all that it said instead.
-fn first_address(output: &Receiver<String>) -> Result<SocketAddr, Vec<String>> {
+/// The first address that the server says it listens on, and what it said before, or all that it said instead.
+fn first_address(output: &Receiver<String>) -> Result<(SocketAddr, Vec<String>), Vec<String>> {
     let deadline = Instant::now() + PATIENCE;
     let mut seen = Vec::new();
     loop {
         match output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
             Ok(line) => match listening(&line) {
-                Some(address) => return Ok(address),
+                Some(address) => return Ok((address, seen)),
                 None => seen.push(line),
             },
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(seen),

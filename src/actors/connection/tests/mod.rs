@@ -1,5 +1,6 @@
 //! The connection actor alone: a scripted peer instead of a socket, a store in memory, a registry of its own.
 
+mod authorization;
 mod backpressure;
 mod commands;
 mod peer;

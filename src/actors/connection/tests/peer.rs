@@ -14,8 +14,7 @@ use bytes::Bytes;
 use crate::actors::clock::Clock;
 use crate::actors::connection::core::{Core, CoreRef};
 use crate::actors::connection::encode::Encoder;
-use crate::actors::connection::{CommandSettings, Connection, Counters, Services, Session};
-use crate::actors::mailbox::MailboxMetrics;
+use crate::actors::connection::{CommandSettings, Connection, Counters, Mailboxes, Services, Session};
 use crate::actors::registry::{ConnectionId, ConnectionRef, RegistryHandle, Shard};
 use crate::protocol::block::BatchWriter;
 use crate::protocol::command::{Command, MessageFlags, NewQueueRequest, QueueRequest};
@@ -32,7 +31,6 @@ use crate::transport::block_io::{BlockIo, Incoming};
 /// What all connections of a test share.
 pub struct World {
     pub services: Arc<Services>,
-    pub metrics: Arc<MailboxMetrics>,
     next: Cell<u64>,
 }
 
@@ -65,8 +63,9 @@ impl World {
             clock: Clock::following_tokio(1_700_000_000),
             settings,
             counters: Counters::default(),
+            mailboxes: Mailboxes::default(),
         };
-        World { services: Arc::new(services), metrics: Arc::default(), next: Cell::new(0) }
+        World { services: Arc::new(services), next: Cell::new(0) }
     }
 
     /// A new connection of the newest version.
@@ -88,7 +87,7 @@ impl World {
         };
         let io = ScriptedIo(Rc::clone(&wire));
         let services = Arc::clone(&self.services);
-        let handle = Connection::start(id, io, session, Rc::clone(&core), services, Arc::clone(&self.metrics), on_end);
+        let handle = Connection::start(id, io, session, Rc::clone(&core), services, on_end);
         Peer { wire, core, handle, params, ended, received: RefCell::default() }
     }
 }
@@ -263,6 +262,16 @@ impl Peer {
         for payload in batch.finish() {
             self.put_payload(payload.into());
         }
+    }
+
+    /// Gives a command with an authorization made by hand, and waits for its answer.
+    pub async fn ask_with(&self, entity: &EntityId, authorization: &Authorization, command: &Command) -> Response {
+        let id = CorrelationId(Bytes::from_static(b"made by hand"));
+        let mut batch = BatchWriter::new();
+        let authorize = |_: &[u8]| (authorization.clone(), None);
+        batch.push(|out| encode_command(&self.params, &id, entity, command, authorize, out)).unwrap();
+        batch.finish().into_iter().for_each(|payload| self.put_payload(payload.into()));
+        self.next_where(|t| t.correlation_id == id).await.response.unwrap()
     }
 
     /// The next event, whatever it is about.

@@ -182,6 +182,20 @@ async fn shutdown_finishes_what_is_being_answered() {
 }
 
 #[actix::test]
+async fn what_a_sender_sent_right_before_it_left_is_delivered() {
+    let world = World::new();
+    let recipient = world.connect();
+    for _ in 0..20 {
+        let (queue, sender) = (recipient.create().await, world.connect());
+        sender.put(&[(queue.sender(), None, send(b"and gone"))]);
+        until("the block is being executed", || sender.wire.read.get() == 1).await;
+        sender.core.borrow_mut().close(CloseReason::Stalled);
+        assert_eq!(message(&recipient).await, queue.recipient());
+        until("the connection has ended", || sender.ended()).await;
+    }
+}
+
+#[actix::test]
 async fn acknowledging_another_message_is_no_msg() {
     let world = World::new();
     let (recipient, sender) = (world.connect(), world.connect());

@@ -1,0 +1,179 @@
+//! What the log must not tell.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use rustix::process::Signal;
+use smp_server::client::{Client, ConnectOptions, NewQueue, Queue, Request, Sender, open_link, read_link};
+use smp_server::protocol::command::Command;
+use smp_server::protocol::crypto::random_array;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpSocket;
+
+use crate::support::{Relay, Server, Store, contact_id, link_data, next_message, signing_key};
+
+/// An address that is nobody else's, so that it is found wherever it is written.
+const CLIENT_HOST: Ipv4Addr = Ipv4Addr::new(127, 77, 66, 55);
+
+const PASSWORD: &str = "a-very-secret-password";
+const BODY: &[u8] = b"what nobody but the recipient may read";
+
+/// A relay that logs at this level.
+fn relay(level: &str) -> Relay {
+    let installation = Store::Sqlite.installation();
+    let settings = [
+        ("AUTH", "create_password", PASSWORD),
+        ("TRANSPORT", "log_tls_errors", "on"),
+        ("TRANSPORT", "handshake_timeout", "1"),
+        ("STORE_LOG", "message_queue_quota", "2"),
+        ("STORE_LOG", "expire_messages_seconds", "1"),
+        ("STORE_LOG", "expire_check_seconds", "1"),
+    ];
+    for (section, key, value) in settings {
+        installation.set(section, key, value);
+    }
+    let mut command = installation.command(&["start"]);
+    command.env("RUST_LOG", level);
+    Relay::of(Server::start_by(command, installation))
+}
+
+/// What must not be found, under the names by which a failure tells of it.
+#[derive(Default)]
+struct Forbidden(BTreeMap<&'static str, Vec<Vec<u8>>>);
+
+impl Forbidden {
+    fn add(&mut self, name: &'static str, bytes: &[u8]) {
+        self.0.entry(name).or_default().push(bytes.to_vec());
+    }
+
+    fn add_queue(&mut self, queue: &Queue) {
+        self.add("recipient ID", &queue.ids.recipient_id.0);
+        self.add("sender ID", &queue.ids.sender_id.0);
+        if let Some(link_id) = &queue.ids.link_id {
+            self.add("link ID", &link_id.0);
+        }
+        self.add("public key", &queue.key.public_key().unwrap().to_der());
+        self.add("key of the delivery secret", &queue.ids.dh_key.0);
+    }
+
+    /// What of it stands in the log, in whatever encoding.
+    fn found_in(&self, log: &str) -> Vec<String> {
+        let lower = log.to_lowercase();
+        let all = self.0.iter().flat_map(|(name, all)| all.iter().map(move |bytes| (name, bytes)));
+        all.filter(|(_, bytes)| is_in(log, &lower, bytes)).map(|(name, _)| (*name).to_owned()).collect()
+    }
+}
+
+fn is_in(log: &str, lower: &str, bytes: &[u8]) -> bool {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    // As `Debug` writes a list of numbers.
+    let list = bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ");
+    log.contains(&URL_SAFE_NO_PAD.encode(bytes))
+        || log.contains(&STANDARD_NO_PAD.encode(bytes))
+        || lower.contains(&hex)
+        || log.contains(&list)
+        || std::str::from_utf8(bytes).is_ok_and(|text| log.contains(text))
+}
+
+async fn client(relay: &Relay) -> Client {
+    let options = ConnectOptions { local_address: Some(IpAddr::V4(CLIENT_HOST)), ..ConnectOptions::default() };
+    relay.connect_with(&options).await.unwrap()
+}
+
+/// The whole life of queues, with all that may be refused on the way.
+async fn traffic(relay: &Relay, forbidden: &mut Forbidden) {
+    let (mut client, mut other) = (client(relay).await, client(relay).await);
+    let password = || Some(PASSWORD.as_bytes().into());
+    let invitation = NewQueue::messaging().with_invitation(link_data("x")).with_password(password());
+    let queue = invitation.create(&mut client).await.unwrap();
+    let sender = Sender::with_key(queue.ids.sender_id.clone(), signing_key());
+    forbidden.add_queue(&queue);
+    open_link(&mut other, queue.ids.link_id.as_ref().unwrap(), sender.key.as_ref().unwrap()).await.unwrap();
+    let link_id = contact_id();
+    let contact = NewQueue::contact().with_contact_link(link_id.clone(), link_data("x")).with_password(password());
+    forbidden.add_queue(&contact.create(&mut client).await.unwrap());
+    read_link(&mut other, &link_id).await.unwrap();
+    for _ in 0..4 {
+        // The quota is 2.
+        let _ = sender.send(&mut other, BODY).await;
+    }
+    let message = queue.message(&mut client).await.unwrap();
+    forbidden.add("message ID", &message.id.0);
+    queue.subscribe(&mut other).await.unwrap();
+    queue.event(&mut client).await.unwrap();
+    for command in [Command::Sub, Command::Get, Command::Del, Command::Que, Command::Off] {
+        let forged = queue.request(command).authorized_by(&signing_key());
+        other.request(forged).await.unwrap();
+    }
+    other.request(Request::plain(Command::Get)).await.unwrap();
+    client.send_block(b"malformed").await.unwrap();
+    client.receive().await.unwrap();
+    queue.delete(&mut client).await.unwrap();
+}
+
+/// Peers that fail their handshake, from the same address.
+async fn failed_handshakes(relay: &Relay) {
+    let garbage = random_array::<512>();
+    for bytes in [&garbage[..], b"GET / HTTP/1.1\r\n\r\n", b""] {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((CLIENT_HOST, 0).into()).unwrap();
+        let mut socket = socket.connect(relay.server().address()).await.unwrap();
+        let _ = socket.write_all(bytes).await;
+        let mut buffer = Vec::new();
+        let _ = tokio::io::AsyncReadExt::read_to_end(&mut socket, &mut buffer).await;
+    }
+}
+
+/// What the server logged at this level under traffic, and what must not be in it.
+async fn log_of(level: &str) -> (String, Forbidden) {
+    let relay = relay(level);
+    let mut forbidden = Forbidden::default();
+    traffic(&relay, &mut forbidden).await;
+    failed_handshakes(&relay).await;
+    // A message expires, which is logged.
+    let mut client = client(&relay).await;
+    let new = NewQueue::messaging().only_created().with_password(Some(PASSWORD.as_bytes().into()));
+    let queue = new.create(&mut client).await.unwrap();
+    next_message_expires(&mut client, &queue).await;
+    forbidden.add_queue(&queue);
+    let log = relay.end(Signal::TERM).await.output.join("\n");
+    (log, forbidden)
+}
+
+async fn next_message_expires(client: &mut Client, queue: &Queue) {
+    queue.sender().send(client, BODY).await.unwrap();
+    crate::support::until("expiry", async || queue.info(client).await.unwrap().size == 0).await;
+    queue.subscribe(client).await.unwrap();
+    queue.sender().send(client, b"still there").await.unwrap();
+    next_message(client, queue, b"still there").await;
+}
+
+#[tokio::test]
+async fn the_log_tells_no_queue_message_key_or_client() {
+    let (log, mut forbidden) = log_of("info").await;
+    forbidden.add("client address", CLIENT_HOST.to_string().as_bytes());
+    assert!(log.contains("expired old messages"), "the log is on: {log}");
+    assert_eq!(forbidden.found_in(&log), Vec::<String>::new(), "{log}");
+}
+
+#[tokio::test]
+async fn the_log_tells_no_secret_at_any_level() {
+    let (log, _) = log_of("trace").await;
+    assert!(log.contains("TRACE") || log.contains("DEBUG"), "the log is on: {log}");
+    let mut forbidden = Forbidden::default();
+    forbidden.add("password", PASSWORD.as_bytes());
+    forbidden.add("body", BODY);
+    assert_eq!(forbidden.found_in(&log), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_forbidden_is_found_in_every_encoding() {
+    let mut forbidden = Forbidden::default();
+    forbidden.add("id", &[0xfb, 0xef, 0xbe, 1, 2, 3]);
+    for log in ["x ++++AQID", "x ----AQID", "fbefbe010203", "FBEFBE010203", "[251, 239, 190, 1, 2, 3]"] {
+        assert_eq!(forbidden.found_in(log), ["id"], "{log}");
+    }
+    assert!(forbidden.found_in("fbefbe0102").is_empty());
+}
