@@ -89,7 +89,7 @@ async fn pair_with(options: &ConnectOptions) -> (Relay, Client) {
     let address = listener.local_addr().unwrap();
     let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
     let (accepted, connection) = tokio::join!(
-        relay.accept(server.unwrap().0.into_std().unwrap()),
+        relay.accept(server.unwrap().0),
         handshake(client.unwrap(), relay.fingerprint(), options)
     );
     let Accepted { stream, session } = accepted.unwrap();

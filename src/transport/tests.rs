@@ -24,11 +24,11 @@ use crate::protocol::{Version, VersionRange};
 
 type Outcome = (Result<Accepted, HandshakeError>, Result<ClientConnection, ConnectError>);
 
-async fn sockets() -> (TcpStream, std::net::TcpStream) {
+async fn sockets() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
-    (client.unwrap(), server.unwrap().0.into_std().unwrap())
+    (client.unwrap(), server.unwrap().0)
 }
 
 fn relay(options: AcceptOptions) -> Acceptor {
@@ -251,7 +251,7 @@ async fn connects_by_address_from_a_local_address_and_tries_all_hosts() {
     let accepting = async {
         let (socket, peer) = listener.accept().await.unwrap();
         assert_eq!(peer.ip().to_string(), "127.0.0.2");
-        relay.accept(socket.into_std().unwrap()).await
+        relay.accept(socket).await
     };
     let (accepted, connection) = tokio::join!(accepting, connect(&address, &options));
     exchange(&mut accepted.unwrap(), &mut connection.unwrap()).await;

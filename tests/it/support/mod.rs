@@ -1,4 +1,5 @@
-//! What the tests share: a server process of their own, clients for it and to load it, the stores that it may run on.
+//! What the tests share: a server process of their own, clients for it and clients that load it, the stores that it may
+//! run on.
 
 mod cpu;
 pub mod ledger;

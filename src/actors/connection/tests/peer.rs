@@ -48,7 +48,7 @@ impl World {
 
     pub fn on(store: Arc<dyn Store>, change: impl FnOnce(&mut CommandSettings)) -> Self {
         let arbiter = actix_rt::Arbiter::current();
-        let shards = (0..2).map(|_| Shard::start(&arbiter, 64, Arc::default())).collect();
+        let shards = (0..2).map(|_| Shard::start(&arbiter, 64, Arc::default(), &Arc::default())).collect();
         let mut settings = CommandSettings {
             new_queues: true,
             create_password: None,
@@ -64,7 +64,7 @@ impl World {
             clock: Clock::following_tokio(1_700_000_000),
             settings,
             counters: Counters::default(),
-            store_failures: StoreFailures::new(Clock::System),
+            store_failures: StoreFailures::new(Clock::System, Arc::default()),
             mailboxes: Mailboxes::default(),
         };
         World { services: Arc::new(services), next: Cell::new(0) }
