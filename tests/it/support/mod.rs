@@ -8,8 +8,8 @@ mod store;
 
 pub use memory::resident_kib;
 pub use queue::{
-    authenticator_key, body_of, contact_id, drain, is_refused, link_data, next_message, refused, secured,
-    signing_key, why,
+    authenticator_key, body_of, contact_id, drain, is_refused, link_data, next_message, refused, secured, signing_key,
+    why,
 };
 pub use relay::{Relay, until};
 pub use server::{Installation, Server};
