@@ -88,10 +88,8 @@ async fn pair_with(options: &ConnectOptions) -> (Relay, Client) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
-    let (accepted, connection) = tokio::join!(
-        relay.accept(server.unwrap().0),
-        handshake(client.unwrap(), relay.fingerprint(), options)
-    );
+    let (accepted, connection) =
+        tokio::join!(relay.accept(server.unwrap().0), handshake(client.unwrap(), relay.fingerprint(), options));
     let Accepted { stream, session } = accepted.unwrap();
     (Relay { stream, session }, Client::new(connection.unwrap()))
 }

@@ -73,7 +73,9 @@ fn read_location(reader: &mut Reader<'_>, paths: &Paths, notes: &mut Vec<Note>) 
     let journal = reader.find(&keys::STORE_MESSAGES).is_some_and(|found| found.value == "journal");
     if journal && !enabled {
         let title = keys::STORE_MESSAGES.title();
-        notes.push(Note::Other(format!("{title} = journal has no effect with enable = off: nothing is written to disk")));
+        notes.push(Note::Other(format!(
+            "{title} = journal has no effect with enable = off: nothing is written to disk"
+        )));
     }
     if enabled { StoreLocation::File(paths.store()) } else { StoreLocation::Memory }
 }
