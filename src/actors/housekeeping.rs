@@ -11,25 +11,27 @@ use tracing::{debug, info, warn};
 
 use super::connection::{Counters, Services};
 use super::metrics;
+use super::supervision::Vital;
 use crate::store::{Store, StoreError, Timestamp};
 
 /// How often the metrics are logged.
 const METRICS_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// Messages deleted in one transaction.
-pub const STEP: u32 = 1000;
+pub const STEP: u32 = 500;
 
 /// The actor.
 pub struct Housekeeping {
     services: Arc<Services>,
     interval: Duration,
     working: bool,
+    _vital: Vital,
 }
 
 impl Housekeeping {
     /// Not started yet. `interval`: from the beginning of one job to that of the next.
-    pub fn new(services: Arc<Services>, interval: Duration) -> Self {
-        Housekeeping { services, interval, working: false }
+    pub fn new(services: Arc<Services>, interval: Duration, vital: Vital) -> Self {
+        Housekeeping { services, interval, working: false, _vital: vital }
     }
 
     fn begin(&mut self, ctx: &mut Context<Self>) {
@@ -90,6 +92,7 @@ mod tests {
 
     use super::*;
     use crate::actors::connection::tests::World;
+    use crate::actors::supervision::Alarm;
     use crate::protocol::QueueId;
     use crate::protocol::command::LinkData;
     use crate::store::{Counts, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState};
@@ -151,7 +154,8 @@ mod tests {
         let store: Arc<dyn Store> = Arc::clone(store) as Arc<dyn Store>;
         let world = World::on(store, |settings| settings.message_ttl = ttl);
         tokio::time::pause();
-        Housekeeping::new(Arc::clone(&world.services), MINUTE).start();
+        let vital = Arc::new(Alarm::default()).vital("housekeeping");
+        Housekeeping::new(Arc::clone(&world.services), MINUTE, vital).start();
     }
 
     async fn settle() {
@@ -181,7 +185,7 @@ mod tests {
         let store = Arc::new(Expiring { left: 2500.into(), ..Expiring::default() });
         start(&store, Some(100));
         pass(MINUTE + Duration::from_secs(1)).await;
-        assert_eq!((store.asked.load(Ordering::Relaxed), store.left.load(Ordering::Relaxed)), (3, 0));
+        assert_eq!((store.asked.load(Ordering::Relaxed), store.left.load(Ordering::Relaxed)), (6, 0));
     }
 
     #[actix::test]

@@ -16,5 +16,6 @@ pub mod mailbox;
 pub mod metrics;
 pub mod registry;
 pub mod run;
+pub mod supervision;
 pub mod system;
 pub mod worker;

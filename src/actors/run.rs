@@ -66,14 +66,18 @@ async fn maintain(store: Arc<dyn Store>, expiration: MessageExpiration) -> Resul
     Ok(())
 }
 
-/// `files`: how many this process may have open; `None` without limit.
+/// How many connections there are descriptors for. `files`: how many this process may have open; `None` without limit.
+fn connections_for(files: Option<u64>) -> usize {
+    let connections = files.map_or(u64::MAX, |files| files.saturating_sub(OTHER_FILES).max(1));
+    usize::try_from(connections).unwrap_or(usize::MAX)
+}
+
 fn warn_of_few_files(files: Option<u64>, max_connections: usize) {
-    let Some(files) = files else { return };
-    let connections = u64::try_from(max_connections).unwrap_or(u64::MAX);
-    if files < connections.saturating_add(OTHER_FILES) {
+    let possible = connections_for(files);
+    if possible < max_connections {
         warn!(
-            files,
-            max_connections, "the limit of open files is below max_connections: raise it (LimitNOFILE, ulimit -n)"
+            max_connections,
+            possible, "too few files may be open for max_connections: raise the limit (LimitNOFILE, ulimit -n)"
         );
     }
 }
@@ -140,8 +144,9 @@ fn server_config(setup: ServerSetup, store: Arc<dyn Store>) -> Result<ServerConf
         patience: patience(&setup.settings),
         expiry_interval: setup.settings.store.expiration.check_interval,
         expire_on_start: setup.settings.store.expiration.on_start,
-        max_connections: transport.max_connections,
+        max_connections: transport.max_connections.min(connections_for(raise_file_limit())),
         max_handshakes: transport.max_handshakes,
+        log_tls_errors: transport.log_tls_errors,
         workers: transport.workers.map_or(cores, NonZeroUsize::get),
     })
 }

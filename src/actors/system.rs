@@ -12,23 +12,29 @@ use actix::Actor;
 use actix_rt::Arbiter;
 use futures_util::future::join_all;
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::clock::Clock;
 use super::connection::core::Patience;
+use super::connection::failures::StoreFailures;
 use super::connection::{CommandSettings, Counters, Mailboxes, Services};
 use super::housekeeping::{Housekeeping, expire_all};
-use super::mailbox::{Gate, MailboxMetrics, Sender};
+use super::mailbox::{Gate, Sender};
 use super::metrics;
 use super::registry::{RegistryHandle, Shard};
+use super::supervision::Alarm;
 use super::worker::{self, Drain, Serve, Worker, WorkerShared};
 use crate::store::{Store, StoreError};
 use crate::transport::accept::Acceptor;
+use crate::transport::admission::Admission;
 use crate::transport::listener::{AcceptedSocket, ConnectionLimits, Listener};
 
 /// Room in a registry shard's mailbox. Each asker has one batch outstanding, so what waits beyond this waits with its
 /// asker.
 const REGISTRY_MAILBOX: usize = 256;
+
+/// How long the store may take to close.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long connections may take to finish when the server stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -53,6 +59,8 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// Most handshakes in progress.
     pub max_handshakes: usize,
+    /// Whether failed handshakes are logged above debug level.
+    pub log_tls_errors: bool,
     /// Threads for connections.
     pub workers: usize,
 }
@@ -63,6 +71,9 @@ pub enum ServeError {
     /// A port could not be listened on.
     #[error("cannot listen: {0}")]
     Listen(std::io::Error),
+    /// Something ended that the server can not do without; a defect.
+    #[error("{0} has ended unasked: this is a defect, please report it with the log")]
+    Ended(&'static str),
     /// The store could not be closed: what was answered is committed all the same.
     #[error("the store could not be closed: {0}")]
     Close(StoreError),
@@ -74,28 +85,44 @@ pub async fn serve(
     ready: impl FnOnce(&[SocketAddr]),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let limits = ConnectionLimits::new(config.max_connections, config.max_handshakes);
+    let limits = ConnectionLimits::new(config.max_connections);
     let listener = Listener::bind(&config.listen, limits).map_err(ServeError::Listen)?;
     let addresses = listener.addresses().map_err(ServeError::Listen)?;
     let store = Arc::clone(&config.store);
-    if config.expire_on_start {
-        expire_on_start(&config).await;
+    let mut shutdown = std::pin::pin!(shutdown);
+    tokio::select! {
+        () = expire_on_start(&config) => {}
+        () = &mut shutdown => return close(store.as_ref()).await,
     }
     let running = Running::start(config);
     ready(&addresses);
-    tokio::select! {
-        () = running.accept(listener) => {}
-        () = shutdown => info!("stopping: no new connections"),
+    let ended = tokio::select! {
+        () = running.accept(listener) => None,
+        () = shutdown => None,
+        name = running.alarm.raised() => Some(name),
+    };
+    match ended {
+        None => info!("stopping: no new connections"),
+        Some(name) => error!(name, "a part that the server needs has ended: stopping"),
     }
     running.drain().await;
     metrics::log(&running.services);
-    let closed = store.close().await.map_err(ServeError::Close);
+    let closed = close(store.as_ref()).await;
     running.stop();
-    closed
+    ended.map_or(closed, |name| Err(ServeError::Ended(name)))
+}
+
+/// Commits what was handed over and closes the store, if it can.
+async fn close(store: &dyn Store) -> Result<(), ServeError> {
+    let closed = timeout(CLOSE_TIMEOUT, store.close()).await;
+    closed.unwrap_or(Err(StoreError::Overloaded)).map_err(ServeError::Close)
 }
 
 /// Connections wait with the kernel meanwhile. A failure does not keep the server from starting: housekeeping tries again.
 async fn expire_on_start(config: &ServerConfig) {
+    if !config.expire_on_start {
+        return;
+    }
     let Some(before) = config.commands.expire_before(Clock::System.now()) else { return };
     match expire_all(config.store.as_ref(), before).await {
         Ok(0) => {}
@@ -109,6 +136,7 @@ struct Running {
     arbiters: Vec<Arbiter>,
     workers: Vec<WorkerHandle>,
     services: Arc<Services>,
+    alarm: Arc<Alarm>,
 }
 
 struct WorkerHandle {
@@ -119,31 +147,34 @@ struct WorkerHandle {
 impl Running {
     fn start(config: ServerConfig) -> Self {
         let arbiters: Vec<Arbiter> = (0..config.workers.max(1)).map(|_| Arbiter::new()).collect();
-        let services = services(&config, &arbiters);
+        let alarm = Arc::new(Alarm::default());
+        let services = services(&config, &arbiters, &alarm);
         let shared = WorkerShared {
             acceptor: config.acceptor,
+            admission: Admission::new(config.max_handshakes),
+            log_tls_errors: config.log_tls_errors,
             services: Arc::clone(&services),
             patience: config.patience,
             last_id: Arc::default(),
         };
-        let metrics = &services.mailboxes.workers;
-        let workers =
-            arbiters.iter().map(|arbiter| WorkerHandle::start(arbiter, shared.clone(), Arc::clone(metrics))).collect();
+        let start = |arbiter| WorkerHandle::start(arbiter, shared.clone(), &alarm);
+        let workers = arbiters.iter().map(start).collect();
         if let Some(arbiter) = arbiters.first() {
             let interval = config.expiry_interval;
-            let services = Arc::clone(&services);
-            Housekeeping::start_in_arbiter(&arbiter.handle(), move |_| Housekeeping::new(services, interval));
+            let (services, vital) = (Arc::clone(&services), alarm.vital("housekeeping"));
+            Housekeeping::start_in_arbiter(&arbiter.handle(), move |_| Housekeeping::new(services, interval, vital));
         }
-        Running { arbiters, workers, services }
+        Running { arbiters, workers, services, alarm }
     }
 
     /// Hands accepted sockets to the workers in turn, for ever. A worker whose mailbox is full holds up accepting.
     async fn accept(&self, mut listener: Listener) {
         for worker in self.workers.iter().cycle() {
-            let AcceptedSocket { socket, connection, handshake, .. } = listener.accept().await;
+            let AcceptedSocket { socket, connection, .. } = listener.accept().await;
             match socket.into_std() {
                 Ok(socket) => {
-                    let _ = worker.serve.post(Serve { socket, connection, handshake }).await;
+                    // A worker that is gone has raised the alarm.
+                    let _ = worker.serve.post(Serve { socket, connection }).await;
                 }
                 Err(error) => warn!(%error, "an accepted socket was lost"),
             }
@@ -168,19 +199,20 @@ impl Running {
 }
 
 impl WorkerHandle {
-    fn start(arbiter: &Arbiter, shared: WorkerShared, metrics: Arc<MailboxMetrics>) -> Self {
-        let actor = Worker::start_in_arbiter(&arbiter.handle(), move |_| Worker::new(shared));
+    fn start(arbiter: &Arbiter, shared: WorkerShared, alarm: &Arc<Alarm>) -> Self {
+        let (metrics, vital) = (Arc::clone(&shared.services.mailboxes.workers), alarm.vital("worker"));
+        let actor = Worker::start_in_arbiter(&arbiter.handle(), move |_| Worker::new(shared, vital));
         let gate = Gate::new(worker::MAILBOX, metrics);
         WorkerHandle { serve: Sender::new(&actor, Arc::clone(&gate)), drain: Sender::new(&actor, gate) }
     }
 }
 
 /// One registry shard a worker, on the workers' threads.
-fn services(config: &ServerConfig, arbiters: &[Arbiter]) -> Arc<Services> {
+fn services(config: &ServerConfig, arbiters: &[Arbiter], alarm: &Arc<Alarm>) -> Arc<Services> {
     let mailboxes = Mailboxes::default();
     let shards = arbiters
         .iter()
-        .map(|arbiter| Shard::start(&arbiter.handle(), REGISTRY_MAILBOX, Arc::clone(&mailboxes.registry)))
+        .map(|arbiter| Shard::start(&arbiter.handle(), REGISTRY_MAILBOX, Arc::clone(&mailboxes.registry), alarm))
         .collect();
     Arc::new(Services {
         store: Arc::clone(&config.store),
@@ -188,6 +220,7 @@ fn services(config: &ServerConfig, arbiters: &[Arbiter]) -> Arc<Services> {
         clock: Clock::System,
         settings: config.commands.clone(),
         counters: Counters::default(),
+        store_failures: StoreFailures::new(Clock::System, Arc::clone(alarm)),
         mailboxes,
     })
 }

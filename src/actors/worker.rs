@@ -15,15 +15,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, Message, ResponseFuture};
+use tokio::net::TcpStream;
 use tokio::sync::{Notify, OwnedSemaphorePermit};
-use tracing::debug;
+use tracing::{debug, info};
 
 use super::connection::core::{CloseReason, Core, CoreRef, Patience};
 use super::connection::encode::Encoder;
 use super::connection::{Connection, Counters, Services, Session};
 use super::mailbox::Letter;
 use super::registry::ConnectionId;
-use crate::transport::accept::{Accepted, Acceptor};
+use super::supervision::Vital;
+use crate::transport::accept::{Accepted, Acceptor, HandshakeError};
+use crate::transport::admission::{Admission, client_hello};
 
 /// A sweep looks at every connection of the thread: not more often than this.
 const SHORTEST_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -42,8 +45,6 @@ pub struct Serve {
     pub socket: std::net::TcpStream,
     /// Held until the connection has ended and its subscriptions are gone.
     pub connection: OwnedSemaphorePermit,
-    /// Held until the handshake has ended.
-    pub handshake: OwnedSemaphorePermit,
 }
 
 /// Finish what is being answered and close all connections; answered when none is left. Handshakes in progress come to
@@ -57,6 +58,10 @@ pub struct Drain;
 pub struct WorkerShared {
     /// Makes handshakes.
     pub acceptor: Acceptor,
+    /// Bounds them.
+    pub admission: Arc<Admission>,
+    /// Whether failed handshakes are logged above debug level.
+    pub log_tls_errors: bool,
     /// For connections.
     pub services: Arc<Services>,
     /// When connections are closed by the sweep.
@@ -91,12 +96,13 @@ pub struct Worker {
     table: TableRef,
     /// Encoded blocks that waited for this thread's clients at the last sweep.
     waiting: u64,
+    _vital: Vital,
 }
 
 impl Worker {
     /// A worker for the current thread.
-    pub fn new(shared: WorkerShared) -> Self {
-        Worker { shared, table: TableRef::default(), waiting: 0 }
+    pub fn new(shared: WorkerShared, vital: Vital) -> Self {
+        Worker { shared, table: TableRef::default(), waiting: 0, _vital: vital }
     }
 
     fn sweep(&mut self, _: &mut Context<Self>) {
@@ -143,22 +149,34 @@ impl Handler<Letter<Serve>> for Worker {
 
 /// The handshake; on success the connection lives on by itself.
 async fn begin(shared: &WorkerShared, table: &TableRef, serve: Serve) {
-    let Serve { socket, connection, handshake } = serve;
+    let Serve { socket, connection } = serve;
     let counters = &shared.services.counters;
-    Counters::count(&counters.handshakes);
-    let accepted = shared.acceptor.accept(socket).await;
-    counters.handshakes.fetch_sub(1, Ordering::Relaxed);
-    drop(handshake);
-    let accepted = match accepted {
-        Ok(accepted) => accepted,
+    match shake_hands(shared, socket).await {
+        Ok(accepted) if !table.borrow().draining => start(shared, table, accepted, connection),
+        Ok(_) => {}
         Err(error) => {
             Counters::count(&counters.handshakes_failed);
-            return debug!(%error, "handshake failed");
+            match shared.log_tls_errors {
+                true => info!(%error, "handshake failed"),
+                false => debug!(%error, "handshake failed"),
+            }
         }
-    };
-    if !table.borrow().draining {
-        start(shared, table, accepted, connection);
     }
+}
+
+/// Takes a place among the handshakes once the client has said something, and gives it up when it is told to.
+async fn shake_hands(shared: &WorkerShared, socket: std::net::TcpStream) -> Result<Accepted, HandshakeError> {
+    let socket = TcpStream::from_std(socket)?;
+    client_hello(&socket).await?;
+    let place = shared.admission.admit().await;
+    let handshakes = &shared.services.counters.handshakes;
+    Counters::count(handshakes);
+    let outcome = tokio::select! {
+        accepted = shared.acceptor.accept(socket) => accepted,
+        () = place.give_way() => Err(HandshakeError::Timeout),
+    };
+    handshakes.fetch_sub(1, Ordering::Relaxed);
+    outcome
 }
 
 fn start(shared: &WorkerShared, table: &TableRef, accepted: Accepted, permit: OwnedSemaphorePermit) {
@@ -214,6 +232,7 @@ mod tests {
     use super::*;
     use crate::actors::connection::tests::World;
     use crate::actors::mailbox::{Gate, SendError, Sender};
+    use crate::actors::supervision::Alarm;
     use crate::protocol::address::ServerAddress;
     use crate::transport::accept::AcceptOptions;
     use crate::transport::client::{ClientConnection, ConnectOptions, connect};
@@ -222,8 +241,8 @@ mod tests {
     struct Fixture {
         serve: Sender<Serve>,
         drain: Sender<Drain>,
+        services: Arc<Services>,
         connections: Arc<Semaphore>,
-        handshakes: Arc<Semaphore>,
         listener: TcpListener,
         address: ServerAddress,
     }
@@ -235,19 +254,22 @@ mod tests {
         let SocketAddr::V4(local) = listener.local_addr().unwrap() else { panic!("IPv4") };
         let fingerprint = base64_of(&acceptor.fingerprint().0);
         let address = format!("smp://{fingerprint}@{local}").parse().unwrap();
+        let services = Arc::clone(&World::new().services);
         let shared = WorkerShared {
             acceptor,
-            services: Arc::clone(&World::new().services),
+            admission: Admission::new(10),
+            log_tls_errors: false,
+            services: Arc::clone(&services),
             patience: Patience { inactive: None, stalled: Duration::from_secs(60), check_interval: None },
             last_id: Arc::default(),
         };
-        let actor = Worker::new(shared).start();
+        let actor = Worker::new(shared, Arc::new(Alarm::default()).vital("worker")).start();
         let gate = Gate::new(capacity, Arc::default());
         Fixture {
             serve: Sender::new(&actor, Arc::clone(&gate)),
             drain: Sender::new(&actor, gate),
+            services,
             connections: Arc::new(Semaphore::new(10)),
-            handshakes: Arc::new(Semaphore::new(10)),
             listener,
             address,
         }
@@ -259,6 +281,11 @@ mod tests {
     }
 
     impl Fixture {
+        /// Connections after their handshake.
+        fn started(&self) -> u64 {
+            self.services.counters.connections.load(Ordering::Relaxed)
+        }
+
         async fn connect(&self) -> ClientConnection {
             let accept = async {
                 let (socket, _) = self.listener.accept().await.unwrap();
@@ -271,8 +298,7 @@ mod tests {
 
         async fn hand_over(&self, socket: std::net::TcpStream) {
             let connection = Arc::clone(&self.connections).try_acquire_owned().unwrap();
-            let handshake = Arc::clone(&self.handshakes).try_acquire_owned().unwrap();
-            self.serve.post(Serve { socket, connection, handshake }).await.unwrap();
+            self.serve.post(Serve { socket, connection }).await.unwrap();
         }
     }
 
@@ -285,30 +311,29 @@ mod tests {
     }
 
     #[actix::test]
-    async fn a_connection_holds_its_permit_until_it_ends_and_its_handshake_only_until_then() {
+    async fn a_connection_holds_its_permit_until_it_ends() {
         let fixture = fixture(4).await;
         let connection = fixture.connect().await;
-        until(|| fixture.handshakes.available_permits() == 10).await;
         assert_eq!(fixture.connections.available_permits(), 9);
         drop(connection);
         until(|| fixture.connections.available_permits() == 10).await;
     }
 
     #[actix::test]
-    async fn a_failed_handshake_gives_both_permits_back() {
+    async fn a_failed_handshake_gives_its_permit_back() {
         let fixture = fixture(4).await;
         let peer = tokio::net::TcpStream::connect(fixture.listener.local_addr().unwrap()).await.unwrap();
         let (socket, _) = fixture.listener.accept().await.unwrap();
         fixture.hand_over(socket.into_std().unwrap()).await;
         peer.into_std().unwrap().shutdown(std::net::Shutdown::Both).unwrap();
-        until(|| fixture.connections.available_permits() == 10 && fixture.handshakes.available_permits() == 10).await;
+        until(|| fixture.connections.available_permits() == 10).await;
     }
 
     #[actix::test]
     async fn draining_closes_all_connections_and_is_answered_when_none_is_left() {
         let fixture = fixture(4).await;
         let _kept_open_by_the_client = [fixture.connect().await, fixture.connect().await];
-        until(|| fixture.handshakes.available_permits() == 10).await;
+        until(|| fixture.started() == 2).await;
         fixture.drain.send(Drain).await.unwrap();
         until(|| fixture.connections.available_permits() == 10).await;
     }

@@ -185,7 +185,7 @@ keys! {
     /// Connections at a time.
     MAX_CONNECTIONS = used("TRANSPORT", "max_connections", "100000");
     /// Handshakes at a time.
-    MAX_HANDSHAKES = used("TRANSPORT", "max_handshakes", "256");
+    MAX_HANDSHAKES = used("TRANSPORT", "max_handshakes", "1000");
     /// Time for TLS and SMP handshake together, seconds.
     HANDSHAKE_TIMEOUT = used("TRANSPORT", "handshake_timeout", "60");
     /// Blocks that may wait to be sent to a client.

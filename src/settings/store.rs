@@ -55,7 +55,7 @@ pub struct Store {
 
 impl Store {
     pub(super) fn read(reader: &mut Reader<'_>, paths: &Paths, notes: &mut Vec<Note>) -> Self {
-        let location = read_location(reader, paths);
+        let location = read_location(reader, paths, notes);
         note_restoring(reader, &location, notes);
         Store {
             location,
@@ -66,13 +66,16 @@ impl Store {
     }
 }
 
-fn read_location(reader: &mut Reader<'_>, paths: &Paths) -> StoreLocation {
-    refuse_database(reader, &keys::STORE_QUEUES, "`memory`", &["memory"]);
+fn read_location(reader: &mut Reader<'_>, paths: &Paths, notes: &mut Vec<Note>) -> StoreLocation {
+    refuse_database(reader, &keys::STORE_QUEUES, "`memory` or `journal`", &["memory", "journal"]);
     refuse_database(reader, &keys::STORE_MESSAGES, "`memory` or `journal`", &["memory", "journal"]);
     let enabled = reader.switch(&keys::STORE_ENABLE);
     let journal = reader.find(&keys::STORE_MESSAGES).is_some_and(|found| found.value == "journal");
-    if journal && !enabled && reader.find(&keys::STORE_ENABLE).is_some_and(|found| found.value == "off") {
-        reader.wrong(&keys::STORE_MESSAGES, "a journal needs [STORE_LOG] enable = on; allowed with `off`: `memory`");
+    if journal && !enabled {
+        let title = keys::STORE_MESSAGES.title();
+        notes.push(Note::Other(format!(
+            "{title} = journal has no effect with enable = off: nothing is written to disk"
+        )));
     }
     if enabled { StoreLocation::File(paths.store()) } else { StoreLocation::Memory }
 }

@@ -50,7 +50,9 @@ pub struct FirstMessage {
 /// What stands first in a queue.
 #[derive(Clone, Debug)]
 pub enum Peeked {
-    /// Nothing: the queue is empty or absent.
+    /// Nothing: there is no such queue.
+    Absent,
+    /// Nothing: the queue is empty.
     Empty,
     /// A message, not read because the limit was reached.
     Waiting,

@@ -104,10 +104,8 @@ impl Acceptor {
         self.tls.handshakes()
     }
 
-    /// Shakes hands with a client, on the runtime of the calling thread: the socket must be non-blocking and no runtime's.
-    /// Dropping the future drops the connection.
-    pub async fn accept(&self, socket: std::net::TcpStream) -> Result<Accepted, HandshakeError> {
-        let socket = TcpStream::from_std(socket)?;
+    /// Shakes hands with a client. Dropping the future drops the connection.
+    pub async fn accept(&self, socket: TcpStream) -> Result<Accepted, HandshakeError> {
         // Boxed, so that what a handshake needs is not kept in the connection's own task afterwards.
         let handshake = Box::pin(self.handshake(socket));
         tokio::time::timeout(self.options.timeout, handshake).await.unwrap_or(Err(HandshakeError::Timeout))

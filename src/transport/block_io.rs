@@ -21,6 +21,11 @@ pub trait BlockIo: 'static {
     /// The next block. Must not be polled again after `Closed` or an error.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Incoming>>;
 
+    /// Whether part of a block was read: memory that waits for its rest.
+    fn is_partial(&self) -> bool {
+        false
+    }
+
     /// Starts writing one block with this payload (at most 16366 bytes): pads and encrypts it. Only when
     /// [`BlockIo::poll_write`] last answered `Ready`.
     fn start_write(&mut self, payload: &[u8]) -> io::Result<()>;

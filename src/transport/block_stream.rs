@@ -140,6 +140,10 @@ impl<S: SecureStream> BlockIo for SmpStream<S> {
         incoming
     }
 
+    fn is_partial(&self) -> bool {
+        self.partial.is_some()
+    }
+
     fn start_write(&mut self, payload: &[u8]) -> io::Result<()> {
         let mut block = Scratch::take();
         block.clear();

@@ -2,7 +2,7 @@
 //!
 //! Nothing that a peer or the system does stops a [`Listener`] or makes it spin: an error of `accept` is waited out, for
 //! longer and longer up to a second, and logged once a minute. A connection is accepted only when there is a permit for
-//! it and for its handshake; until then the kernel keeps it waiting.
+//! it; until then the kernel keeps it waiting.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -38,15 +38,12 @@ const LOG_INTERVAL: Duration = Duration::from_secs(60);
 pub struct ConnectionLimits {
     /// Connections, handshakes included.
     pub connections: Arc<Semaphore>,
-    /// Handshakes in progress.
-    pub handshakes: Arc<Semaphore>,
 }
 
 impl ConnectionLimits {
-    /// At most this many of each.
-    pub fn new(connections: usize, handshakes: usize) -> Self {
-        let semaphore = |permits: usize| Arc::new(Semaphore::new(permits.min(Semaphore::MAX_PERMITS)));
-        ConnectionLimits { connections: semaphore(connections), handshakes: semaphore(handshakes) }
+    /// At most this many.
+    pub fn new(connections: usize) -> Self {
+        ConnectionLimits { connections: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))) }
     }
 }
 
@@ -59,8 +56,6 @@ pub struct AcceptedSocket {
     pub peer: SocketAddr,
     /// Counts as a connection; to be kept until it ends.
     pub connection: OwnedSemaphorePermit,
-    /// Counts as a handshake; to be dropped when the handshake has ended.
-    pub handshake: OwnedSemaphorePermit,
 }
 
 /// Listening sockets.
@@ -90,11 +85,10 @@ impl Listener {
     /// the limits is closed.
     pub async fn accept(&mut self) -> AcceptedSocket {
         let connection = permit(&self.limits.connections).await;
-        let handshake = permit(&self.limits.handshakes).await;
         let (socket, peer) = self.accept_socket().await;
         set_options(&socket);
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        AcceptedSocket { socket, peer, connection, handshake }
+        AcceptedSocket { socket, peer, connection }
     }
 
     async fn accept_socket(&mut self) -> (TcpStream, SocketAddr) {
@@ -215,13 +209,13 @@ mod tests {
         SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
     }
 
-    fn listener(addresses: &[SocketAddr], connections: usize, handshakes: usize) -> Listener {
-        Listener::bind(addresses, ConnectionLimits::new(connections, handshakes)).unwrap()
+    fn listener(addresses: &[SocketAddr], connections: usize) -> Listener {
+        Listener::bind(addresses, ConnectionLimits::new(connections)).unwrap()
     }
 
     #[tokio::test]
     async fn accepts_on_every_port_and_reports_the_ports_that_the_system_chose() {
-        let mut listener = listener(&[loopback(), loopback()], 10, 10);
+        let mut listener = listener(&[loopback(), loopback()], 10);
         for address in listener.addresses().unwrap() {
             assert_ne!(address.port(), 0);
             let client = TcpStream::connect(address).await.unwrap();
@@ -234,7 +228,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_socket_serves_ipv4_and_ipv6() {
-        let mut listener = listener(&[any_address(0)], 10, 10);
+        let mut listener = listener(&[any_address(0)], 10);
         let port = listener.addresses().unwrap()[0].port();
         let client = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
         assert_eq!(listener.accept().await.peer, client.local_addr().unwrap());
@@ -246,7 +240,7 @@ mod tests {
 
     #[tokio::test]
     async fn accepts_only_what_the_limits_allow() {
-        let mut listener = listener(&[loopback()], 2, 1);
+        let mut listener = listener(&[loopback()], 2);
         let address = listener.addresses().unwrap()[0];
         let _clients = [
             TcpStream::connect(address).await.unwrap(),
@@ -254,10 +248,7 @@ mod tests {
             TcpStream::connect(address).await.unwrap(),
         ];
         let first = listener.accept().await;
-        assert!(listener.accept().now_or_never().is_none(), "a handshake is in progress");
-        drop(first.handshake);
-        let second = listener.accept().await;
-        drop(second.handshake);
+        let _second = listener.accept().await;
         assert!(listener.accept().now_or_never().is_none(), "there are two connections");
         drop(first.connection);
         listener.accept().await;
@@ -265,9 +256,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_in_use_is_named() {
-        let first = listener(&[loopback()], 1, 1);
+        let first = listener(&[loopback()], 1);
         let address = first.addresses().unwrap()[0];
-        let error = Listener::bind(&[address], ConnectionLimits::new(1, 1)).unwrap_err();
+        let error = Listener::bind(&[address], ConnectionLimits::new(1)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         assert!(error.to_string().contains(&address.to_string()));
     }

@@ -3,6 +3,7 @@
 //! Knows sockets and `protocol`; never actors, never the store.
 
 pub mod accept;
+pub mod admission;
 pub mod block_io;
 pub mod block_stream;
 pub mod client;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use super::accept::{AcceptOptions, Accepted, Acceptor, HandshakeError};
 use super::block_io::Incoming;
 use super::block_stream::{SecureStream, SmpStream};
 use super::client::{ClientConnection, ConnectError, ConnectOptions, ServiceCredentials, connect, handshake};
-use super::testing::{self, KeyKind, credentials};
+use super::testing::{KeyKind, credentials, sockets};
 use super::tls::{TlsClient, TlsClientOptions, TlsConnection, TlsStream};
 use crate::protocol::address::{Host, ServerAddress};
 use crate::protocol::block::MAX_PAYLOAD;
@@ -23,12 +23,6 @@ use crate::protocol::handshake::{ClientHello, ServiceRole};
 use crate::protocol::{Version, VersionRange};
 
 type Outcome = (Result<Accepted, HandshakeError>, Result<ClientConnection, ConnectError>);
-
-/// A connection, the server's end as an acceptor takes it.
-async fn sockets() -> (TcpStream, std::net::TcpStream) {
-    let (client, server) = testing::sockets().await;
-    (client, server.into_std().unwrap())
-}
 
 fn relay(options: AcceptOptions) -> Acceptor {
     Acceptor::new(Arc::new(credentials(KeyKind::Ed25519)), options).unwrap()
@@ -250,7 +244,7 @@ async fn connects_by_address_from_a_local_address_and_tries_all_hosts() {
     let accepting = async {
         let (socket, peer) = listener.accept().await.unwrap();
         assert_eq!(peer.ip().to_string(), "127.0.0.2");
-        relay.accept(socket.into_std().unwrap()).await
+        relay.accept(socket).await
     };
     let (accepted, connection) = tokio::join!(accepting, connect(&address, &options));
     exchange(&mut accepted.unwrap(), &mut connection.unwrap()).await;

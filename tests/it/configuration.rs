@@ -109,7 +109,7 @@ fn reads_everything(installation: &Installation) -> bool {
 fn an_unreadable_key_is_named() {
     let installation = Installation::new();
     let key = installation.config().join("server.key");
-    fs::set_permissions(&key, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o000)).unwrap();
     if reads_everything(&installation) {
         fs::remove_file(&key).unwrap();
         fs::create_dir(&key).unwrap();

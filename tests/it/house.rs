@@ -106,3 +106,23 @@ fn every_setting_and_metric_of_the_backpressure_table_exists() {
     let unknown: Vec<_> = named.iter().filter(|name| !metrics.contains(&format!("{name} = "))).collect();
     assert!(unknown.is_empty(), "not in src/actors/metrics.rs: {unknown:?}");
 }
+
+#[test]
+fn every_invariant_names_tests_that_exist() {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let (_, section) = text.split_once("## Invariants").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let bare: Vec<_> = section.lines().filter(|line| line.starts_with('|') && line.ends_with("| |")).collect();
+    assert!(bare.is_empty(), "without a test: {bare:?}");
+    let sources: String = ["src", "tests"]
+        .into_iter()
+        .flat_map(|directory| rust_files(Path::new(directory)))
+        .map(|path| fs::read_to_string(root().join(path)).unwrap())
+        .collect();
+    let names = quoted_in_column(section, "test");
+    let tests: Vec<_> = names.iter().filter_map(|name| name.rsplit_once("::")).map(|(_, test)| test).collect();
+    assert!(tests.len() >= 15, "the table was not found: {names:?}");
+    let missing: Vec<_> =
+        tests.iter().filter(|test| !test.contains('*') && !sources.contains(&format!("fn {test}("))).collect();
+    assert!(missing.is_empty(), "there is no test {missing:?}");
+}

@@ -26,7 +26,7 @@ fn relay(level: &str) -> Relay {
     let settings = [
         ("AUTH", "create_password", PASSWORD),
         ("TRANSPORT", "log_tls_errors", "on"),
-        ("TRANSPORT", "handshake_timeout", "1"),
+        ("TRANSPORT", "handshake_timeout", "2"),
         ("STORE_LOG", "message_queue_quota", "2"),
         ("STORE_LOG", "expire_messages_seconds", "1"),
         ("STORE_LOG", "expire_check_seconds", "1"),

@@ -9,10 +9,12 @@
 mod behaviour;
 mod check;
 mod configuration;
+mod crash;
 mod hostile;
 mod house;
 mod independent_client;
 mod init;
 mod life;
 mod logs;
+mod soak;
 mod support;

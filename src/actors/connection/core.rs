@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::encode::Encoder;
 use super::event::{ConnectionEvent, Delivery};
 use super::outbound::{Notice, Notices, Outbound};
-use super::subscription::{Confirmed, Offer, Prohibited, Subscriptions};
+use super::subscription::{Confirmed, Offer, Prohibited, Source, Subscriptions};
 use crate::actors::registry::Epoch;
 use crate::protocol::response::Response;
 use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
@@ -21,14 +21,23 @@ use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
 /// Why a connection is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseReason {
-    /// The peer closed, or broke the framing.
+    /// The connection broke.
     Peer,
+    /// The peer has sent all that it will: what it asked for is answered first.
+    Left,
     /// It has no subscription and was silent for too long.
     Inactive,
-    /// It took no byte for too long while something waited.
+    /// It took no byte for too long while something waited, or left a block unfinished for as long.
     Stalled,
     /// The server stops: what is being answered is finished first.
     Shutdown,
+}
+
+impl CloseReason {
+    /// Whether what is being answered is finished before the connection closes.
+    pub fn is_graceful(self) -> bool {
+        matches!(self, CloseReason::Left | CloseReason::Shutdown)
+    }
 }
 
 /// When an idle or stalled connection is closed.
@@ -36,7 +45,7 @@ pub enum CloseReason {
 pub struct Patience {
     /// Silence after which a connection without subscriptions is closed; `None`: never.
     pub inactive: Option<Duration>,
-    /// Time without progress after which a connection with something to write is closed.
+    /// Time without progress after which a connection with something to write, or with part of a block, is closed.
     pub stalled: Duration,
     /// How often inactive connections are looked for, at the least.
     pub check_interval: Option<Duration>,
@@ -59,6 +68,7 @@ pub struct Core {
     close: Option<CloseReason>,
     last_active: Instant,
     waiting_since: Option<Instant>,
+    partial_since: Option<Instant>,
     put_off: u64,
     waker: Option<Waker>,
 }
@@ -77,6 +87,7 @@ impl Core {
             close: None,
             last_active: Instant::now(),
             waiting_since: None,
+            partial_since: None,
             put_off: 0,
             waker: None,
         }))
@@ -85,24 +96,24 @@ impl Core {
     /// Something happened to one of this connection's subscriptions.
     pub fn on_event(&mut self, event: ConnectionEvent) {
         match event {
-            ConnectionEvent::Deliver(delivery) => self.deliver(delivery),
+            ConnectionEvent::Deliver(delivery) => self.deliver(delivery, Source::Pushed),
             ConnectionEvent::Ended { queue, epoch } => self.on_ended(queue, epoch),
             ConnectionEvent::Deleted { queue } => self.on_deleted(queue),
         }
     }
 
     /// Sends a message to the client if its subscription takes it now.
-    pub fn deliver(&mut self, delivery: Delivery) {
-        if let Some(answer) = self.accept(delivery) {
+    pub fn deliver(&mut self, delivery: Delivery, source: Source) {
+        let room = self.outbound.room() > 0;
+        if let Some(answer) = self.accept(delivery, source, room) {
             self.push_answers(&[answer]);
         }
     }
 
-    /// Notes a message as delivered if its subscription takes it now: the caller is to send it.
-    pub fn accept(&mut self, delivery: Delivery) -> Option<Answer> {
+    /// Notes a message as delivered if its subscription takes it now: the caller is to send it. `room`: whether he can.
+    pub fn accept(&mut self, delivery: Delivery, source: Source, room: bool) -> Option<Answer> {
         let Delivery { queue, message, body } = delivery;
-        let room = self.outbound.room() > 0;
-        let offer = self.subscriptions.offer(queue, message, room);
+        let offer = self.subscriptions.offer(queue, message, source, room);
         if offer == Offer::Later && !room {
             self.put_off += 1;
         }
@@ -171,9 +182,16 @@ impl Core {
         moved
     }
 
-    /// Resolves once the outbound queue has room. For the job that executes a block.
-    pub async fn room(core: &CoreRef) {
-        std::future::poll_fn(|cx| core.borrow_mut().poll_room(cx)).await;
+    /// Resolves once the outbound queue has room. For the job that executes a block. Whether it had to wait.
+    pub async fn room(core: &CoreRef) -> bool {
+        let mut waited = false;
+        std::future::poll_fn(|cx| {
+            let polled = core.borrow_mut().poll_room(cx);
+            waited |= polled.is_pending();
+            polled
+        })
+        .await;
+        waited
     }
 
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -188,6 +206,15 @@ impl Core {
     pub fn note_activity(&mut self) {
         self.last_active = Instant::now();
         self.waiting_since = None;
+        self.partial_since = None;
+    }
+
+    /// Nothing can be read now: whether part of a block was, and is held.
+    pub fn note_partial(&mut self, partial: bool) {
+        match partial {
+            true => drop(self.partial_since.get_or_insert_with(Instant::now)),
+            false => self.partial_since = None,
+        }
     }
 
     /// Something waits to be written and the socket takes nothing.
@@ -197,7 +224,8 @@ impl Core {
 
     /// Closes the connection if it has tried the server's patience.
     pub fn sweep(&mut self, patience: &Patience) {
-        let stalled = self.waiting_since.is_some_and(|since| since.elapsed() >= patience.stalled);
+        let too_long = |since: Option<Instant>| since.is_some_and(|since| since.elapsed() >= patience.stalled);
+        let stalled = too_long(self.waiting_since) || too_long(self.partial_since);
         let silent = patience.inactive.is_some_and(|limit| self.last_active.elapsed() >= limit);
         if stalled {
             self.close(CloseReason::Stalled);
@@ -206,9 +234,9 @@ impl Core {
         }
     }
 
-    /// Asks the connection to close. A closing for shutdown can still become an immediate one.
+    /// Asks the connection to close. A graceful end can still become an immediate one.
     pub fn close(&mut self, reason: CloseReason) {
-        if self.close.is_none_or(|before| before == CloseReason::Shutdown) {
+        if self.close.is_none_or(CloseReason::is_graceful) {
             self.close = Some(reason);
         }
         self.wake();
@@ -225,7 +253,7 @@ impl Core {
     }
 
     fn has_ended(&self) -> bool {
-        self.close.is_some_and(|reason| reason != CloseReason::Shutdown)
+        self.close.is_some_and(|reason| !reason.is_graceful())
     }
 
     /// Whether and why the connection is to close.

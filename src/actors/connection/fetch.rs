@@ -5,21 +5,20 @@ use std::time::Duration;
 use super::deliver::encrypt_stored;
 use super::event::Delivery;
 use super::services::JobContext;
-use super::subscription::Delivered;
+use super::subscription::{Delivered, Source};
 use crate::protocol::QueueId;
 use crate::store::{FirstMessage, Peeked};
-
-/// Queues asked about at a time; of their messages no more are read than the outbound queue takes.
-pub const PAGE: usize = 128;
 
 /// Pause after the store failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Asks the store for the first messages of queues that have something to fetch, and delivers what it has.
+/// Asks the store for the first messages of queues that have something to fetch, as many as the outbound queue takes, and
+/// delivers what it has.
 pub async fn fetch(cx: JobContext) {
     let (queues, room) = {
         let mut core = cx.core.borrow_mut();
-        (core.subscriptions.take_wanted(PAGE), core.outbound.room())
+        let room = core.outbound.room();
+        (core.subscriptions.take_wanted(room), room)
     };
     if queues.is_empty() {
         return;
@@ -27,7 +26,7 @@ pub async fn fetch(cx: JobContext) {
     match cx.services.store.first_messages(&queues, room).await {
         Ok(peeked) => deliver(&cx, queues, peeked),
         Err(failure) => {
-            tracing::debug!(%failure, "messages could not be fetched");
+            cx.services.store_failures.report(&failure);
             tokio::time::sleep(RETRY).await;
             let mut core = cx.core.borrow_mut();
             queues.into_iter().for_each(|queue| core.subscriptions.want(queue));
@@ -39,13 +38,13 @@ fn deliver(cx: &JobContext, queues: Vec<QueueId>, peeked: Vec<Peeked>) {
     let mut core = cx.core.borrow_mut();
     for (queue, peeked) in queues.into_iter().zip(peeked) {
         match peeked {
-            Peeked::Empty => {}
+            Peeked::Empty | Peeked::Absent => {}
             Peeked::Waiting => core.subscriptions.want(queue),
             Peeked::Message(first) => {
                 let FirstMessage { message, dh_secret } = *first;
                 let noted = Delivered { id: message.id, sequence: message.sequence };
                 let body = encrypt_stored(&message, &dh_secret);
-                core.deliver(Delivery { queue, message: noted, body });
+                core.deliver(Delivery { queue, message: noted, body }, Source::Read);
             }
         }
     }

@@ -17,6 +17,7 @@ pub mod core;
 mod deliver;
 pub mod encode;
 pub mod event;
+pub mod failures;
 mod fetch;
 pub mod outbound;
 mod pump;

@@ -66,7 +66,10 @@ pub struct Notices {
 impl Notices {
     /// Notes one. `DELD` after `END` stays `DELD`.
     pub fn note(&mut self, queue: QueueId, notice: Notice) {
-        self.notices.insert(queue, notice);
+        let noted = self.notices.entry(queue).or_insert(notice);
+        if notice == Notice::Deleted {
+            *noted = notice;
+        }
     }
 
     /// Whether there is none.

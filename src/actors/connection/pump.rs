@@ -58,7 +58,7 @@ impl<I: BlockIo + Unpin> Connection<I> {
     /// One look at everything that can go on. An error ends the connection.
     fn round(&mut self, cx: &mut TaskContext<'_>) -> Result<Progress, CloseReason> {
         let closing = self.core.borrow().closing();
-        if let Some(reason) = closing.filter(|reason| *reason != CloseReason::Shutdown) {
+        if let Some(reason) = closing.filter(|reason| !reason.is_graceful()) {
             return Err(reason);
         }
         let wrote = self.write(cx).map_err(|error| broken(&error))?;
@@ -133,6 +133,10 @@ impl<I: BlockIo + Unpin> Connection<I> {
             self.pause = None;
             return Progress::None;
         }
+        if self.job.is_some() {
+            // Its answers may hold a message of a queue whose subscription has ended meanwhile: first they, then the END.
+            return Progress::None;
+        }
         if !interval.is_zero() {
             let pause = self.pause.get_or_insert_with(|| Box::pin(tokio::time::sleep(interval)));
             if pause.as_mut().poll(cx).is_pending() {
@@ -150,13 +154,17 @@ impl<I: BlockIo + Unpin> Connection<I> {
         if self.job.is_some() || self.core.borrow().outbound.room() == 0 {
             return Ok(Progress::None);
         }
-        let Poll::Ready(read) = self.io.poll_read(cx) else { return Ok(Progress::None) };
+        let Poll::Ready(read) = self.io.poll_read(cx) else {
+            self.core.borrow_mut().note_partial(self.io.is_partial());
+            return Ok(Progress::None);
+        };
         let incoming = read.map_err(|error| broken(&error))?;
         self.core.borrow_mut().note_activity();
         match incoming {
             Incoming::Payload(payload) => self.job = Some(Box::pin(block::execute(self.job_context(), payload))),
             Incoming::BadBlock => self.job = Some(Box::pin(block::refuse(self.job_context()))),
-            Incoming::Closed => return Err(CloseReason::Peer),
+            // It may still read what it has asked for.
+            Incoming::Closed => self.core.borrow_mut().close(CloseReason::Left),
         }
         Ok(Progress::Made)
     }
@@ -173,7 +181,7 @@ impl<I: BlockIo + Unpin> Connection<I> {
         match reason {
             CloseReason::Stalled => Counters::count(&self.services.counters.stalled),
             CloseReason::Inactive => Counters::count(&self.services.counters.inactive),
-            CloseReason::Peer | CloseReason::Shutdown => {}
+            CloseReason::Peer | CloseReason::Left | CloseReason::Shutdown => {}
         }
     }
 }

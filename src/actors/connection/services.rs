@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::core::CoreRef;
+use super::failures::StoreFailures;
 use super::session::Session;
 use crate::actors::clock::Clock;
 use crate::actors::mailbox::MailboxMetrics;
@@ -24,6 +25,8 @@ pub struct Services {
     pub settings: CommandSettings,
     /// What happened.
     pub counters: Counters,
+    /// Tells the operator when the store fails.
+    pub store_failures: StoreFailures,
     /// How full the mailboxes are, by kind of actor.
     pub mailboxes: Mailboxes,
 }

@@ -3,6 +3,8 @@
 //! Keeps two invariants: at most one unacknowledged message a subscription, and no message after its `ACK` (messages
 //! are numbered within their queue; an offer whose number is not above the last acknowledged one is stale).
 
+use std::collections::VecDeque;
+
 use crate::actors::registry::{Epoch, QueueMap};
 use crate::protocol::{MessageId, QueueId};
 
@@ -37,14 +39,25 @@ pub struct Delivered {
 struct Subscription {
     state: State,
     delivered: Option<Box<Delivered>>,
-    acknowledged: u64,
+    /// The number up to which messages are known to be acknowledged; `None` until one is known: then what is pushed may
+    /// be from before the subscription, and only the store can tell.
+    acknowledged: Option<u64>,
     fetch: bool,
 }
 
 impl Subscription {
     fn new(state: State) -> Self {
-        Subscription { state, delivered: None, acknowledged: 0, fetch: false }
+        Subscription { state, delivered: None, acknowledged: None, fetch: false }
     }
+}
+
+/// Where a message that is offered comes from.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub enum Source {
+    /// Its sender's connection, which may have taken its time.
+    Pushed,
+    /// The store, which had it as the queue's first.
+    Read,
 }
 
 /// What to do with a message that is offered for delivery.
@@ -95,17 +108,23 @@ pub struct Use {
 #[derive(Debug, Default)]
 pub struct Subscriptions {
     queues: QueueMap<Subscription>,
-    to_fetch: Vec<QueueId>,
+    to_fetch: VecDeque<QueueId>,
     in_force: usize,
 }
 
 impl Subscriptions {
-    /// `SUB` begins. Subscribing again makes the unacknowledged message be sent again.
+    /// `SUB` begins. Subscribing again makes the unacknowledged message be sent again; until it is confirmed the earlier
+    /// subscription counts no more, so that its end is not taken for that of the new one.
     pub fn begin(&mut self, queue: QueueId) -> Result<(), Prohibited> {
-        let subscription =
-            self.queues.entry(queue).or_insert_with(|| Subscription::new(State::Pending { ended: None }));
-        if subscription.state == State::Got {
-            return Err(Prohibited);
+        let pending = State::Pending { ended: None };
+        let subscription = self.queues.entry(queue).or_insert_with(|| Subscription::new(pending));
+        match subscription.state {
+            State::Got => return Err(Prohibited),
+            State::Active { .. } => {
+                self.in_force -= 1;
+                subscription.state = State::Pending { ended: None };
+            }
+            State::Pending { .. } => {}
         }
         subscription.delivered = None;
         Ok(())
@@ -123,19 +142,15 @@ impl Subscriptions {
                 self.in_force += 1;
                 subscription.state = State::Active { epoch };
                 if subscription.fetch {
-                    self.to_fetch.push(queue);
+                    self.to_fetch.push_back(queue);
                 }
                 Confirmed::InForce
             }
-            State::Active { .. } => {
-                subscription.state = State::Active { epoch };
-                Confirmed::InForce
-            }
-            State::Got => Confirmed::InForce,
+            State::Active { .. } | State::Got => Confirmed::InForce,
         }
     }
 
-    /// `SUB` failed: forgets a subscription that never was in force.
+    /// `SUB` failed: forgets the subscription.
     pub fn abandon(&mut self, queue: QueueId) {
         if matches!(self.queues.get(&queue), Some(Subscription { state: State::Pending { .. }, .. })) {
             self.queues.remove(&queue);
@@ -154,22 +169,30 @@ impl Subscriptions {
         }
     }
 
-    /// A message for a subscribed queue, pushed by its sender or read by us. `room`: whether the outbound queue takes it.
-    pub fn offer(&mut self, queue: QueueId, message: Delivered, room: bool) -> Offer {
+    /// A message for a subscribed queue. `room`: whether the outbound queue takes it.
+    pub fn offer(&mut self, queue: QueueId, message: Delivered, source: Source, room: bool) -> Offer {
         let Some(subscription) = self.queues.get_mut(&queue) else { return Offer::Drop };
-        if subscription.delivered.is_some() || message.sequence <= subscription.acknowledged {
+        let stale = subscription.acknowledged.is_some_and(|acknowledged| message.sequence <= acknowledged);
+        if subscription.delivered.is_some() || stale || subscription.state == State::Got {
             return Offer::Drop;
         }
         let active = matches!(subscription.state, State::Active { .. });
-        if subscription.state == State::Got {
-            return Offer::Drop;
-        }
-        if !active || !room {
+        let may_be_old = source == Source::Pushed && subscription.acknowledged.is_none();
+        if !active || !room || may_be_old {
             self.want(queue);
             return Offer::Later;
         }
+        // It is the queue's first: all before it are gone.
+        subscription.acknowledged.get_or_insert(message.sequence.saturating_sub(1));
         subscription.delivered = Some(Box::new(message));
         Offer::Deliver
+    }
+
+    /// The queue was just created by this connection: no message of it is old.
+    pub fn is_new(&mut self, queue: QueueId) {
+        if let Some(subscription) = self.queues.get_mut(&queue) {
+            subscription.acknowledged.get_or_insert(0);
+        }
     }
 
     /// Notes a message as delivered in the answer to the command being executed (`ACK`, `GET`).
@@ -184,14 +207,16 @@ impl Subscriptions {
         let subscription = self.queues.get_mut(&queue)?;
         let message = **subscription.delivered.as_ref().filter(|d| id.is_none_or(|id| id == d.id))?;
         subscription.delivered = None;
-        subscription.acknowledged = subscription.acknowledged.max(message.sequence);
+        subscription.acknowledged = subscription.acknowledged.max(Some(message.sequence));
         Some(Acknowledging { message, got: subscription.state == State::Got })
     }
 
     /// `ACK` was not stored: the message counts as delivered again.
     pub fn restore(&mut self, queue: QueueId, message: Delivered) {
-        if let Some(subscription) = self.queues.get_mut(&queue) {
-            subscription.acknowledged = message.sequence.saturating_sub(1);
+        if let Some(subscription) = self.queues.get_mut(&queue)
+            && subscription.delivered.is_none()
+        {
+            subscription.acknowledged = Some(message.sequence.saturating_sub(1));
             subscription.delivered = Some(Box::new(message));
         }
     }
@@ -239,7 +264,7 @@ impl Subscriptions {
             && !std::mem::replace(&mut subscription.fetch, true)
             && matches!(subscription.state, State::Active { .. })
         {
-            self.to_fetch.push(queue);
+            self.to_fetch.push_back(queue);
         }
     }
 
@@ -252,7 +277,7 @@ impl Subscriptions {
     pub fn take_wanted(&mut self, limit: usize) -> Vec<QueueId> {
         let mut taken = Vec::new();
         while taken.len() < limit {
-            let Some(queue) = self.to_fetch.pop() else { break };
+            let Some(queue) = self.to_fetch.pop_front() else { break };
             let Some(subscription) = self.queues.get_mut(&queue) else { continue };
             subscription.fetch = false;
             if subscription.delivered.is_none() {
@@ -260,7 +285,7 @@ impl Subscriptions {
             }
         }
         if self.to_fetch.is_empty() {
-            self.to_fetch = Vec::new();
+            self.to_fetch = VecDeque::new();
         }
         taken
     }
@@ -273,7 +298,7 @@ impl Subscriptions {
     /// Takes all out, for a connection that ends: the queues to be unsubscribed.
     pub fn drain(&mut self) -> Vec<QueueId> {
         self.in_force = 0;
-        self.to_fetch = Vec::new();
+        self.to_fetch = VecDeque::new();
         let all = std::mem::take(&mut self.queues);
         all.into_iter().filter(|(_, s)| s.state != State::Got).map(|(queue, _)| queue).collect()
     }
@@ -281,6 +306,7 @@ impl Subscriptions {
 
 #[cfg(test)]
 mod tests {
+    use super::Source::{Pushed, Read};
     use super::*;
 
     fn queue() -> QueueId {
@@ -301,53 +327,53 @@ mod tests {
     #[test]
     fn at_most_one_message_is_unacknowledged() {
         let mut s = active();
-        assert_eq!(s.offer(queue(), message(1), true), Offer::Deliver);
-        assert_eq!(s.offer(queue(), message(2), true), Offer::Drop);
+        assert_eq!(s.offer(queue(), message(1), Read, true), Offer::Deliver);
+        assert_eq!(s.offer(queue(), message(2), Read, true), Offer::Drop);
         assert_eq!(s.acknowledge(queue(), Some(message(2).id)), None);
         assert_eq!(
             s.acknowledge(queue(), Some(message(1).id)),
             Some(Acknowledging { message: message(1), got: false })
         );
         assert_eq!(s.acknowledge(queue(), None), None, "acknowledged once only");
-        assert_eq!(s.offer(queue(), message(2), true), Offer::Deliver);
+        assert_eq!(s.offer(queue(), message(2), Read, true), Offer::Deliver);
     }
 
     #[test]
     fn a_message_is_never_shown_after_its_acknowledgement() {
         let mut s = active();
-        assert_eq!(s.offer(queue(), message(3), true), Offer::Deliver);
+        assert_eq!(s.offer(queue(), message(3), Read, true), Offer::Deliver);
         s.acknowledge(queue(), None).unwrap();
-        assert_eq!(s.offer(queue(), message(3), true), Offer::Drop);
-        assert_eq!(s.offer(queue(), message(2), true), Offer::Drop);
-        assert_eq!(s.offer(queue(), message(4), true), Offer::Deliver);
+        assert_eq!(s.offer(queue(), message(3), Read, true), Offer::Drop);
+        assert_eq!(s.offer(queue(), message(2), Read, true), Offer::Drop);
+        assert_eq!(s.offer(queue(), message(4), Read, true), Offer::Deliver);
     }
 
     #[test]
     fn an_acknowledgement_that_was_not_stored_leaves_the_message_delivered() {
         let mut s = active();
-        s.offer(queue(), message(3), true);
+        s.offer(queue(), message(3), Read, true);
         let acknowledging = s.acknowledge(queue(), None).unwrap();
         s.restore(queue(), acknowledging.message);
-        assert_eq!(s.offer(queue(), message(4), true), Offer::Drop);
+        assert_eq!(s.offer(queue(), message(4), Read, true), Offer::Drop);
         assert_eq!(s.acknowledge(queue(), Some(message(3).id)).map(|a| a.message), Some(message(3)));
     }
 
     #[test]
     fn what_finds_no_room_is_fetched_later_and_once() {
         let mut s = active();
-        assert_eq!(s.offer(queue(), message(1), false), Offer::Later);
-        assert_eq!(s.offer(queue(), message(1), false), Offer::Later);
+        assert_eq!(s.offer(queue(), message(1), Read, false), Offer::Later);
+        assert_eq!(s.offer(queue(), message(1), Read, false), Offer::Later);
         assert_eq!(s.usage(&queue()).map(|u| u.waiting), Some(true));
         assert_eq!(s.take_wanted(10), [queue()]);
         assert!(s.take_wanted(10).is_empty());
-        assert_eq!(s.offer(queue(), message(1), true), Offer::Deliver);
+        assert_eq!(s.offer(queue(), message(1), Read, true), Offer::Deliver);
     }
 
     #[test]
     fn a_message_that_arrives_before_the_subscription_is_answered_is_fetched_after() {
         let mut s = Subscriptions::default();
         s.begin(queue()).unwrap();
-        assert_eq!(s.offer(queue(), message(1), true), Offer::Later);
+        assert_eq!(s.offer(queue(), message(1), Read, true), Offer::Later);
         assert!(s.take_wanted(10).is_empty(), "not in force yet");
         assert!(!s.can_fetch());
         s.confirm(queue(), Epoch(1));
@@ -360,10 +386,56 @@ mod tests {
         s.begin(queue()).unwrap();
         s.confirm(queue(), Epoch(9));
         assert!(!s.ended(queue(), Epoch(5)));
-        assert_eq!(s.offer(queue(), message(1), true), Offer::Deliver);
+        assert_eq!(s.offer(queue(), message(1), Read, true), Offer::Deliver);
         assert!(s.ended(queue(), Epoch(9)));
-        assert_eq!(s.offer(queue(), message(2), true), Offer::Drop, "nothing is delivered after END");
+        assert_eq!(s.offer(queue(), message(2), Read, true), Offer::Drop, "nothing is delivered after END");
         assert_eq!(s.in_force(), 0);
+    }
+
+    #[test]
+    fn races_of_subscribing_again_with_a_take_over_end_the_right_subscription() {
+        let mut s = active();
+        s.begin(queue()).unwrap();
+        assert!(!s.ended(queue(), Epoch(5)), "the end of the earlier one comes late");
+        assert_eq!(s.confirm(queue(), Epoch(7)), Confirmed::InForce);
+        assert_eq!(s.offer(queue(), message(1), Read, true), Offer::Deliver);
+        s.begin(queue()).unwrap();
+        assert!(!s.ended(queue(), Epoch(8)), "the end of the new one comes early");
+        assert_eq!(s.confirm(queue(), Epoch(8)), Confirmed::Ended);
+        assert_eq!(s.offer(queue(), message(1), Read, true), Offer::Drop);
+        assert_eq!(s.in_force(), 0);
+    }
+
+    #[test]
+    fn what_is_pushed_to_a_young_subscription_is_fetched_because_it_may_be_acknowledged_long_since() {
+        let mut s = active();
+        assert_eq!(s.offer(queue(), message(3), Pushed, true), Offer::Later);
+        assert_eq!(s.take_wanted(1), [queue()]);
+        assert_eq!(s.offer(queue(), message(4), Read, true), Offer::Deliver);
+        s.acknowledge(queue(), None).unwrap();
+        assert_eq!(s.offer(queue(), message(3), Pushed, true), Offer::Drop);
+        assert_eq!(s.offer(queue(), message(5), Pushed, true), Offer::Deliver);
+    }
+
+    #[test]
+    fn what_is_pushed_to_a_new_queue_is_delivered_at_once() {
+        let mut s = active();
+        s.is_new(queue());
+        assert_eq!(s.offer(queue(), message(1), Pushed, true), Offer::Deliver);
+    }
+
+    #[test]
+    fn what_waits_longest_is_fetched_first() {
+        let mut s = Subscriptions::default();
+        let queues: Vec<_> = (0..5u8).map(|n| QueueId([n; 24])).collect();
+        for queue in &queues {
+            s.begin(*queue).unwrap();
+            s.confirm(*queue, Epoch(1));
+            s.want(*queue);
+        }
+        assert_eq!(s.take_wanted(2), queues[..2]);
+        s.want(queues[0]);
+        assert_eq!(s.take_wanted(9), [queues[2], queues[3], queues[4], queues[0]]);
     }
 
     #[test]
@@ -372,7 +444,7 @@ mod tests {
         s.begin(queue()).unwrap();
         assert!(!s.ended(queue(), Epoch(3)));
         assert_eq!(s.confirm(queue(), Epoch(3)), Confirmed::Ended);
-        assert_eq!(s.offer(queue(), message(1), true), Offer::Drop);
+        assert_eq!(s.offer(queue(), message(1), Read, true), Offer::Drop);
     }
 
     #[test]
@@ -390,9 +462,9 @@ mod tests {
     #[test]
     fn subscribing_again_delivers_the_unacknowledged_message_again() {
         let mut s = active();
-        assert_eq!(s.offer(queue(), message(1), true), Offer::Deliver);
+        assert_eq!(s.offer(queue(), message(1), Read, true), Offer::Deliver);
         s.begin(queue()).unwrap();
         s.confirm(queue(), Epoch(6));
-        assert_eq!(s.offer(queue(), message(1), true), Offer::Deliver);
+        assert_eq!(s.offer(queue(), message(1), Read, true), Offer::Deliver);
     }
 }

@@ -8,9 +8,10 @@ use futures_util::future::try_join_all;
 
 use super::{
     ConnectionId, ConnectionRef, Displaced, Epoch, FindSubscribers, RemoveQueues, Subscribe, SubscriptionRegistry,
-    Unsubscribe,
+    Subscriptions, Unsubscribe,
 };
 use crate::actors::mailbox::{Gate, MailboxMetrics, SendError, Sender};
+use crate::actors::supervision::Alarm;
 use crate::protocol::QueueId;
 
 /// Handles to one shard.
@@ -28,8 +29,10 @@ pub struct Shard {
 
 impl Shard {
     /// Starts a shard on `arbiter` with room for `capacity` messages.
-    pub fn start(arbiter: &ArbiterHandle, capacity: usize, metrics: Arc<MailboxMetrics>) -> Self {
-        let actor = SubscriptionRegistry::start_in_arbiter(arbiter, |_| SubscriptionRegistry::default());
+    pub fn start(arbiter: &ArbiterHandle, capacity: usize, metrics: Arc<MailboxMetrics>, alarm: &Arc<Alarm>) -> Self {
+        let vital = alarm.vital("registry");
+        let shard = move |_: &mut _| SubscriptionRegistry { subscriptions: Subscriptions::default(), _vital: vital };
+        let actor = SubscriptionRegistry::start_in_arbiter(arbiter, shard);
         let gate = Gate::new(capacity, metrics);
         Shard {
             subscribe: Sender::new(&actor, Arc::clone(&gate)),

@@ -23,6 +23,7 @@ pub use self::core::{QueueMap, RandomIdHasher, Subscriptions};
 pub use self::handle::{RegistryHandle, Shard};
 use super::connection::ConnectionEvent;
 use super::mailbox::{Letter, Sender};
+use super::supervision::Vital;
 use crate::protocol::QueueId;
 
 /// A connection's number: counts up and is never used again while the process lives.
@@ -114,9 +115,9 @@ macro_rules! debug_counts_queues {
 debug_counts_queues!(Subscribe, Unsubscribe, FindSubscribers, RemoveQueues);
 
 /// One shard of the registry.
-#[derive(Default)]
 pub struct SubscriptionRegistry {
     subscriptions: Subscriptions,
+    _vital: Vital,
 }
 
 impl Actor for SubscriptionRegistry {

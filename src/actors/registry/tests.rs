@@ -65,8 +65,9 @@ async fn removed_queues_name_their_subscribers_once() {
 #[actix::test]
 async fn shards_together_answer_in_the_order_asked() {
     let arbiter = actix_rt::Arbiter::current();
-    let metrics = Arc::new(MailboxMetrics::default());
-    let registry = RegistryHandle::new((0..3).map(|_| Shard::start(&arbiter, 16, Arc::clone(&metrics))).collect());
+    let (metrics, alarm) = (Arc::new(MailboxMetrics::default()), Arc::default());
+    let registry =
+        RegistryHandle::new((0..3).map(|_| Shard::start(&arbiter, 16, Arc::clone(&metrics), &alarm)).collect());
     let queues: Vec<_> = (0..100).map(queue).collect();
     let (one, two) = (connection(1), connection(2));
     let (epochs, displaced) = registry.subscribe(&one, &queues).await.unwrap();

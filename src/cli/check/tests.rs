@@ -22,7 +22,7 @@ use crate::transport::testing::{KeyKind, credentials};
 /// Answers commands of every connection with what `answer` says, one block at a time.
 async fn serve(listener: TcpListener, relay: Acceptor, answer: fn(&Command) -> Response) {
     loop {
-        let socket = listener.accept().await.unwrap().0.into_std().unwrap();
+        let socket = listener.accept().await.unwrap().0;
         let Accepted { mut stream, session } = relay.accept(socket).await.unwrap();
         tokio::spawn(async move {
             while let Ok(Incoming::Payload(payload)) = stream.read().await {

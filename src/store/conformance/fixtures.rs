@@ -165,7 +165,7 @@ pub async fn first(store: &Arc<dyn Store>, n: u8) -> Option<Message> {
 /// The message that was read, if the queue has one; panics if it was not read.
 pub fn peeked(peeked: Peeked) -> Option<FirstMessage> {
     match peeked {
-        Peeked::Empty => None,
+        Peeked::Absent | Peeked::Empty => None,
         Peeked::Message(first) => Some(*first),
         Peeked::Waiting => panic!("not read"),
     }

@@ -175,13 +175,14 @@ pub async fn no_more_first_messages_are_read_than_asked_for(subject: &dyn Subjec
     let ids = [1, 2, 9, 3, 1, 4].map(recipient);
     let kinds = |peeked: Vec<Peeked>| -> String {
         let kind = |peeked: &Peeked| match peeked {
+            Peeked::Absent => 'x',
             Peeked::Empty => '-',
             Peeked::Waiting => 'w',
             Peeked::Message(_) => 'm',
         };
         peeked.iter().map(kind).collect()
     };
-    for (limit, expected) in [(0, "-w-w-w"), (1, "-m-w-w"), (2, "-m-m-w"), (3, "-m-m-m"), (9, "-m-m-m")] {
+    for (limit, expected) in [(0, "-wxw-w"), (1, "-mxw-w"), (2, "-mxm-w"), (3, "-mxm-m"), (9, "-mxm-m")] {
         assert_eq!(kinds(store.first_messages(&ids, limit).await.unwrap()), expected);
     }
 }

@@ -2,6 +2,7 @@
 //! transaction.
 
 use bytes::Bytes;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::queues::{self, QueueRow};
@@ -129,14 +130,37 @@ fn read_message(row: &Row<'_>, from: usize) -> rusqlite::Result<Message> {
 }
 
 /// The first message of the queue with this recipient ID, and the secret it is encrypted with.
-fn first_message(connection: &Connection, id: &QueueId) -> rusqlite::Result<Option<FirstMessage>> {
-    connection
+fn first_message(connection: &Connection, id: &QueueId) -> rusqlite::Result<Peeked> {
+    let found = connection
         .prepare_cached(
             "SELECT dh_secret, sequence, timestamp, marker, notification, message_id, body \
-             FROM queues JOIN messages USING (queue) WHERE recipient_id = ?1 ORDER BY sequence LIMIT 1",
+             FROM queues LEFT JOIN messages USING (queue) WHERE recipient_id = ?1 ORDER BY sequence LIMIT 1",
         )?
-        .query_row([id], |row| Ok(FirstMessage { dh_secret: row.get(0)?, message: read_message(row, 1)? }))
-        .optional()
+        .query_row([id], |row| {
+            if row.get_ref(1)? == ValueRef::Null {
+                return Ok(Peeked::Empty);
+            }
+            let message = read_message(row, 1)?;
+            Ok(Peeked::Message(Box::new(FirstMessage { dh_secret: row.get(0)?, message })))
+        })
+        .optional()?;
+    Ok(found.unwrap_or(Peeked::Absent))
+}
+
+/// Whether the queue with this recipient ID has a message.
+fn first_waits(connection: &Connection, id: &QueueId) -> rusqlite::Result<Peeked> {
+    let found: Option<bool> = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM messages WHERE messages.queue = queues.queue) \
+             FROM queues WHERE recipient_id = ?1",
+        )?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    Ok(match found {
+        None => Peeked::Absent,
+        Some(false) => Peeked::Empty,
+        Some(true) => Peeked::Waiting,
+    })
 }
 
 fn size(connection: &Connection, queue: QueueRow) -> rusqlite::Result<u64> {
@@ -147,16 +171,9 @@ fn size(connection: &Connection, queue: QueueRow) -> rusqlite::Result<u64> {
 pub(super) fn first_messages(connection: &Connection, ids: &[QueueId], limit: usize) -> rusqlite::Result<Vec<Peeked>> {
     let mut left = limit;
     let mut peek = |id: &QueueId| -> rusqlite::Result<Peeked> {
-        if left == 0 {
-            return Ok(if summary(connection, id)?.is_some() { Peeked::Waiting } else { Peeked::Empty });
-        }
-        Ok(match first_message(connection, id)? {
-            Some(message) => {
-                left -= 1;
-                Peeked::Message(Box::new(message))
-            }
-            None => Peeked::Empty,
-        })
+        let peeked = if left > 0 { first_message(connection, id)? } else { first_waits(connection, id)? };
+        left -= usize::from(matches!(peeked, Peeked::Message(_)));
+        Ok(peeked)
     };
     ids.iter().map(&mut peek).collect()
 }

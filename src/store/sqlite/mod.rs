@@ -169,7 +169,7 @@ fn start(
     });
     let readers = readers.collect::<std::io::Result<_>>()?;
     let writer = spawn("store-writer", move || {
-        Writer { connection: writer, counters, wal }.run(writes);
+        Writer { connection: writer, counters, wal, next_checkpoint: None }.run(writes);
         drop(lock);
     })?;
     Ok(Threads { writer, readers })

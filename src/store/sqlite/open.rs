@@ -186,6 +186,9 @@ pub(super) fn lock(connection: &SharedConnection) -> MutexGuard<'_, Connection> 
     connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How long a connection waits for another's lock; it stands in the pragmas too.
+pub(super) const BUSY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+
 /// The size to which the write-ahead log is cut when it was larger, in bytes; it stands in [`WRITER`] too.
 pub(super) const WAL_BYTES: u64 = 4 * 1024 * 1024;
 

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::mpsc;
@@ -26,6 +27,9 @@ const GROUP_BYTES: u32 = 1024 * 1024;
 /// wait until it is empty.
 const WAL_BYTES: u64 = 4 * open::WAL_BYTES;
 
+/// Between attempts to empty it: each costs a little, and a warning.
+const CHECKPOINT_PAUSE: Duration = Duration::from_secs(60);
+
 /// What the writer has done.
 #[derive(Default)]
 pub(super) struct Counters {
@@ -40,14 +44,17 @@ pub(super) struct Writer {
     pub(super) counters: Arc<Counters>,
     /// The write-ahead log; absent in memory.
     pub(super) wal: Option<PathBuf>,
+    /// When emptying it is tried again, after it could not be.
+    pub(super) next_checkpoint: Option<Instant>,
 }
 
 impl Writer {
     /// Serves the line until it is closed and empty.
-    pub(super) fn run(self, mut line: mpsc::Receiver<Queued>) {
+    pub(super) fn run(mut self, mut line: mpsc::Receiver<Queued>) {
         while let Some(first) = line.blocking_recv() {
             let group = group(first, &mut line);
-            let mut connection = open::lock(&self.connection);
+            let connection = self.connection.clone();
+            let mut connection = open::lock(&connection);
             self.write(&mut connection, group);
             self.bound_wal(&connection);
         }
@@ -73,14 +80,26 @@ impl Writer {
         group.into_iter().for_each(|batch| batch.answer(Err(failed(error))));
     }
 
-    fn bound_wal(&self, connection: &Connection) {
+    fn bound_wal(&mut self, connection: &Connection) {
         let size = self.wal.as_ref().and_then(|wal| wal.metadata().ok()).map_or(0, |wal| wal.len());
-        if size > WAL_BYTES
-            && let Err(error) = connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
-        {
-            tracing::warn!(%error, size, "the store's write-ahead log could not be emptied");
+        if size <= WAL_BYTES || self.next_checkpoint.is_some_and(|next| Instant::now() < next) {
+            return;
+        }
+        self.next_checkpoint = Some(Instant::now() + CHECKPOINT_PAUSE);
+        match checkpoint(connection) {
+            Ok(true) => self.next_checkpoint = None,
+            Ok(false) => tracing::warn!(size, "a reader keeps the store's write-ahead log from being emptied"),
+            Err(error) => tracing::warn!(%error, size, "the store's write-ahead log could not be emptied"),
         }
     }
+}
+
+/// Empties the write-ahead log, if nobody reads from it: the writer must not wait for a reader. Whether it did.
+fn checkpoint(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+    connection.busy_timeout(open::BUSY_TIMEOUT)?;
+    busy.map(|busy| !busy)
 }
 
 /// The first batch and what else waits.

@@ -9,6 +9,7 @@ use std::cmp::Ordering;
 
 use openssl::asn1::{Asn1Time, Asn1TimeRef};
 use openssl::error::ErrorStack;
+use openssl::pkey::{Id, PKeyRef, Public};
 use openssl::x509::{X509, X509KeyUsage, X509Ref};
 use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -80,7 +81,20 @@ fn check_dates(certificate: &X509Ref, now: &Asn1TimeRef) -> Result<(), Certifica
 
 fn check_signature(certificate: &X509Ref, issuer: &X509Ref) -> Result<(), CertificateError> {
     let key = issuer.public_key().map_err(bad_encoding)?;
+    if !is_quick(&key) {
+        return Err(CertificateError::BadSignature);
+    }
     if certificate.verify(&key).unwrap_or(false) { Ok(()) } else { Err(CertificateError::BadSignature) }
+}
+
+/// Whether a signature by this key is verified in well under a millisecond: a stranger's chain must not cost more.
+fn is_quick(key: &PKeyRef<Public>) -> bool {
+    match key.id() {
+        Id::ED25519 | Id::ED448 => true,
+        Id::EC => key.bits() <= 384,
+        Id::RSA => key.bits() <= 4096,
+        _ => false,
+    }
 }
 
 /// Whether an intermediate certificate may issue, with `depth` intermediates below it.

@@ -86,8 +86,7 @@ async fn ten_sends_of_a_block_are_stored_in_their_order(store: Store) {
     for version in 6..=20 {
         let mut client = relay.connect_in(version).await;
         let queue = NewQueue::messaging().create(&mut client).await.unwrap();
-        let requests: Vec<_> =
-            (0..10_u8).map(|n| queue.sender().message(MessageFlags::default(), &[n])).collect();
+        let requests: Vec<_> = (0..10_u8).map(|n| queue.sender().message(MessageFlags::default(), &[n])).collect();
         assert_eq!(client.request_all(&requests).await.unwrap(), vec![Response::Ok; 10]);
         let mut next = Some(queue.message(&mut client).await.unwrap());
         let mut received = Vec::new();

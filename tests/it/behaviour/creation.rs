@@ -40,9 +40,7 @@ async fn modes_are_answered_where_the_version_has_them(store: Store) {
     let relay = store.relay();
     for version in 6..=20 {
         let mut client = relay.connect_in(version).await;
-        for (new, mode) in
-            [(NewQueue::messaging(), QueueMode::Messaging), (NewQueue::contact(), QueueMode::Contact)]
-        {
+        for (new, mode) in [(NewQueue::messaging(), QueueMode::Messaging), (NewQueue::contact(), QueueMode::Contact)] {
             let queue = new.create(&mut client).await.unwrap();
             assert_eq!(queue.ids.mode, (version >= 9).then_some(mode), "version {version}");
             assert_eq!(queue.ids.link_id, None);

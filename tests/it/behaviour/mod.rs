@@ -10,4 +10,5 @@ mod messages;
 mod persistence;
 mod quota;
 mod securing;
+mod sessions;
 mod subscriptions;

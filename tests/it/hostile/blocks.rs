@@ -11,7 +11,7 @@ use smp_server::protocol::ids::{CorrelationId, EntityId, SessionId};
 use smp_server::protocol::response::Response;
 use smp_server::protocol::transmission::{Authorization, encode_command};
 
-use super::{Bystander, withstands};
+use super::{Bystander, CLIENTS, withstands};
 use crate::support::{Relay, Store, authenticator_key, next_message, refused, secured, signing_key};
 
 /// The errors of the next `count` answers, whatever they answer.
@@ -41,7 +41,7 @@ async fn payloads_with_wrong_lengths_are_answered_and_the_session_goes_on() {
         b"\x01\0\x01ab",
         b"\x01\xff\xffabc",
     ];
-    withstands(Store::Memory.relay_with(&[]), async |relay: &Relay| {
+    withstands(Store::Memory.relay_with(&[]), CLIENTS, async |relay: &Relay| {
         let mut client = relay.connect().await;
         for payload in payloads {
             client.send_block(payload).await.unwrap();
@@ -55,7 +55,7 @@ async fn payloads_with_wrong_lengths_are_answered_and_the_session_goes_on() {
 /// A block that does not decrypt costs a step of the key chain, which a client that makes such blocks has not made.
 #[tokio::test]
 async fn random_blocks_in_an_encrypted_session_are_answered() {
-    withstands(Store::Memory.relay_with(&[]), async |relay: &Relay| {
+    withstands(Store::Memory.relay_with(&[]), CLIENTS, async |relay: &Relay| {
         let mut client = relay.connect().await;
         for _ in 0..3 {
             client.send_bytes(&random_array::<BLOCK_SIZE>()).await.unwrap();
@@ -67,7 +67,7 @@ async fn random_blocks_in_an_encrypted_session_are_answered() {
 
 #[tokio::test]
 async fn blocks_with_wrong_padding_are_answered_and_the_session_goes_on() {
-    withstands(Store::Memory.relay_with(&[]), async |relay: &Relay| {
+    withstands(Store::Memory.relay_with(&[]), CLIENTS, async |relay: &Relay| {
         let mut client = plain(relay).await;
         for length in [[0xff, 0xff], [0x40, 0x00], [0x3f, 0xff]] {
             let mut block = random_array::<BLOCK_SIZE>();
@@ -82,7 +82,7 @@ async fn blocks_with_wrong_padding_are_answered_and_the_session_goes_on() {
 
 #[tokio::test]
 async fn truncated_blocks_end_with_their_connection() {
-    withstands(Store::Memory.relay_with(&[]), async |relay: &Relay| {
+    withstands(Store::Memory.relay_with(&[]), CLIENTS, async |relay: &Relay| {
         let mut client = relay.connect().await;
         client.ping().await.unwrap();
         client.send_bytes(&random_array::<10_000>()).await.unwrap();
@@ -92,7 +92,7 @@ async fn truncated_blocks_end_with_their_connection() {
 
 #[tokio::test]
 async fn a_block_of_255_bad_transmissions_is_answered_255_times() {
-    withstands(Store::Memory.relay_with(&[]), async |relay: &Relay| {
+    withstands(Store::Memory.relay_with(&[]), CLIENTS, async |relay: &Relay| {
         let mut client = relay.connect().await;
         let mut batch = BatchWriter::new();
         for _ in 0..255 {
@@ -111,7 +111,7 @@ async fn a_block_of_255_bad_transmissions_is_answered_255_times() {
 
 #[tokio::test]
 async fn a_batch_of_forged_commands_is_refused_one_by_one() {
-    withstands(Store::Memory.relay_with(&[]), async |relay: &Relay| {
+    withstands(Store::Memory.relay_with(&[]), CLIENTS, async |relay: &Relay| {
         let mut client = relay.connect().await;
         let (id, key) = (EntityId(Bytes::copy_from_slice(&random_array::<24>())), authenticator_key());
         let requests: Vec<_> = (0..60).map(|_| Request::new(id.clone(), Command::Sub).authorized_by(&key)).collect();
@@ -139,7 +139,7 @@ fn of_another_session(client: &Client, request: &Request) -> Vec<u8> {
 
 #[tokio::test]
 async fn commands_of_another_session_are_refused() {
-    withstands(Store::Memory.relay_with(&[]), async |relay: &Relay| {
+    withstands(Store::Memory.relay_with(&[]), CLIENTS, async |relay: &Relay| {
         for (version, error) in [(6, ErrorType::Session), (7, ErrorType::Auth), (20, ErrorType::Auth)] {
             let mut client = relay.connect_in(version).await;
             let (queue, _) = secured(&mut client).await;
@@ -154,7 +154,7 @@ async fn commands_of_another_session_are_refused() {
 
 #[tokio::test]
 async fn authorizations_of_impossible_sizes_are_refused() {
-    withstands(Store::Memory.relay_with(&[]), async |relay: &Relay| {
+    withstands(Store::Memory.relay_with(&[]), CLIENTS, async |relay: &Relay| {
         let mut client = relay.connect().await;
         for length in [1_u8, 63, 65, 79, 81, 113, 115, 255] {
             let mut transmission = vec![length];

@@ -4,8 +4,8 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::raw::tcp;
 use super::Bystander;
+use super::raw::tcp;
 use crate::support::{Relay, Server, Store};
 
 /// Descriptors that the server may have.

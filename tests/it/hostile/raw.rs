@@ -105,11 +105,7 @@ pub async fn client_hello(relay: &Relay) -> Vec<u8> {
 }
 
 /// Requests as a client would send them, in as few blocks as they fit in.
-pub fn payloads(
-    params: &TransmissionParams,
-    server_key: Option<&PublicDhKey>,
-    requests: &[Request],
-) -> Vec<Vec<u8>> {
+pub fn payloads(params: &TransmissionParams, server_key: Option<&PublicDhKey>, requests: &[Request]) -> Vec<Vec<u8>> {
     let mut batch = BatchWriter::new();
     for request in requests {
         let id = CorrelationId(Bytes::copy_from_slice(&random_array::<24>()));

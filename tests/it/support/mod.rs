@@ -1,17 +1,24 @@
-//! What the tests share: a server process of their own, clients for it, the stores that it may run on.
+//! What the tests share: a server process of their own, clients for it and clients that load it, the stores that it may
+//! run on.
 
+mod cpu;
+pub mod ledger;
+pub mod load;
+mod load_queue;
 mod memory;
 mod queue;
+pub mod random;
 mod relay;
 mod server;
 mod store;
 
+pub use cpu::processor_time;
 pub use memory::resident_kib;
 pub use queue::{
-    authenticator_key, body_of, contact_id, drain, is_refused, link_data, next_message, refused, secured,
-    signing_key, why,
+    authenticator_key, body_of, contact_id, drain, is_refused, link_data, next_message, refused, secured, signing_key,
+    why,
 };
 pub use relay::{Relay, until};
-pub use server::{Installation, Server};
+pub use server::{Installation, Server, Stopped};
 pub use store::Store;
 pub(crate) use store::for_each_store;

@@ -179,13 +179,23 @@ impl Server {
         Server::start_in(self.kill().installation)
     }
 
-    fn end_by(self, signal: Signal) -> Stopped {
+    /// Sends it a signal and goes on.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process.0), signal).expect("the process is there");
+    }
+
+    /// Waits for its end, which has to come in time.
+    pub fn wait(self) -> Stopped {
         let Server { mut process, output, said, installation, .. } = self;
-        kill_process(Pid::from_child(&process.0), signal).expect("the process is there");
         let mut said = said.into_inner().expect("no test failed here");
         said.extend(rest_of(&output.into_inner().expect("no test failed here")));
         let status = process.0.wait().expect("the process can be waited for");
         Stopped { status, output: said, installation }
+    }
+
+    fn end_by(self, signal: Signal) -> Stopped {
+        self.signal(signal);
+        self.wait()
     }
 }
 

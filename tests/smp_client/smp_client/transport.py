@@ -101,7 +101,10 @@ class Transport:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE  # the chain is verified against the address, see verify_chain
         context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_3
-        context.set_ecdh_curve("X25519")  # the only group offered, with OpenSSL 3
+        try:
+            context.set_ecdh_curve("X25519")  # the only group offered, with OpenSSL 3
+        except ssl.SSLError:
+            pass  # not every build of Python can: OpenSSL's own list then begins with X25519
         if alpn is not None:
             context.set_alpn_protocols([alpn])
         if service is not None:

@@ -6,7 +6,7 @@ use super::step::{Creation, PendingDelivery, Planned, Segment, Sending, Step, Th
 use super::store_error;
 use crate::actors::connection::deliver::message_response;
 use crate::actors::connection::services::{Counters, JobContext};
-use crate::actors::connection::subscription::Acknowledging;
+use crate::actors::connection::subscription::{Acknowledging, Offer, Source, Subscriptions};
 use crate::protocol::QueueId;
 use crate::protocol::error::ErrorType;
 use crate::protocol::response::Response;
@@ -50,12 +50,13 @@ fn touches(cx: &JobContext, segment: &mut Segment) -> Vec<Op> {
 
 /// Nothing was changed: every command that wanted a change is answered with the failure.
 fn fail(cx: &JobContext, segment: &mut Segment, positions: &[usize], failure: &StoreError) {
+    let reason = store_error(cx, failure);
     for position in positions {
         let Some(planned) = segment.steps.get_mut(*position) else { continue };
         if let Step::Change { then: Then::Acknowledged { queue, acknowledging, .. }, .. } = &planned.step {
             cx.core.borrow_mut().subscriptions.restore(*queue, acknowledging.message);
         }
-        planned.step = Step::answered(Response::Err(store_error(failure)));
+        planned.step = Step::answered(Response::Err(reason.clone()));
     }
 }
 
@@ -97,7 +98,7 @@ async fn created(cx: &JobContext, mut creation: Box<Creation>, mut outcome: OpOu
         let op = Op::CreateQueue(Box::new(creation.queue.clone()));
         outcome = match cx.services.store.apply(vec![op]).await {
             Ok(outcomes) => outcomes.into_iter().next().unwrap_or(OpOutcome::Duplicate),
-            Err(failure) => return Step::answered(Response::Err(store_error(&failure))),
+            Err(failure) => return Step::answered(Response::Err(store_error(cx, &failure))),
         };
     }
     match outcome {
@@ -111,7 +112,12 @@ fn announce(cx: &JobContext, creation: Creation) -> Step {
     Counters::count(&cx.services.counters.queues_created);
     let answer = Response::Ids(Box::new(creation.ids));
     match creation.subscribe {
-        true => Step::Subscribe { queue: creation.queue.record.recipient_id, answer, peek: false },
+        true => Step::Subscribe {
+            queue: creation.queue.record.recipient_id,
+            answer,
+            // Who chose the sender ID may have sent to it already.
+            peek: creation.ids_by_client,
+        },
         false => Step::answered(answer),
     }
 }
@@ -166,13 +172,8 @@ fn acknowledged(
 }
 
 /// Whether the next message is sent in the answer to `ACK`: not when another was delivered meanwhile.
-fn message_may_follow(
-    subscriptions: &mut crate::actors::connection::subscription::Subscriptions,
-    queue: QueueId,
-    message: &Message,
-) -> bool {
-    let offer = subscriptions.offer(queue, delivered(message), true);
-    offer == crate::actors::connection::subscription::Offer::Deliver
+fn message_may_follow(subscriptions: &mut Subscriptions, queue: QueueId, message: &Message) -> bool {
+    subscriptions.offer(queue, delivered(message), Source::Read, true) == Offer::Deliver
 }
 
 fn deleted(cx: &JobContext, segment: &mut Segment, queue: QueueId, outcome: &OpOutcome) -> Step {

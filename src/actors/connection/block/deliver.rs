@@ -7,7 +7,7 @@ use super::step::Segment;
 use crate::actors::connection::deliver::encrypt_sent;
 use crate::actors::connection::event::{ConnectionEvent, Delivery};
 use crate::actors::connection::services::JobContext;
-use crate::actors::connection::subscription::Delivered;
+use crate::actors::connection::subscription::{Delivered, Source};
 use crate::actors::registry::Displaced;
 use crate::protocol::QueueId;
 
@@ -24,7 +24,7 @@ pub async fn deliver(cx: &JobContext, segment: &mut Segment) {
             let delivery = Delivery { queue: delivery.sending.queue, message, body };
             if subscriber.id == cx.me.id {
                 // Who sends to itself gets the message before the answer.
-                cx.core.borrow_mut().deliver(delivery);
+                cx.core.borrow_mut().deliver(delivery, Source::Pushed);
             } else {
                 // A subscriber that is gone gets the message with its next SUB.
                 let _ = subscriber.events.post(ConnectionEvent::Deliver(delivery)).await;

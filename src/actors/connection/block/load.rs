@@ -46,7 +46,7 @@ impl Records {
             if missing.is_empty() {
                 continue;
             }
-            let loaded = cx.services.store.queues(party, &missing).await.map_err(|e| super::store_error(&e))?;
+            let loaded = cx.services.store.queues(party, &missing).await.map_err(|e| super::store_error(cx, &e))?;
             self.records.extend(missing.into_iter().map(|id| (party, id)).zip(loaded));
         }
         Ok(())
@@ -66,9 +66,12 @@ impl Records {
         self.records.get(&key(transmission)?)?.as_ref()
     }
 
-    /// Forgets queues that were changed, and those that were absent (they may have been created since).
-    pub fn forget(&mut self, changed: &HashSet<QueueId>) {
-        self.records.retain(|_, record| record.as_ref().is_some_and(|r| !changed.contains(&r.recipient_id)));
+    /// Forgets queues that are being changed, and the absent ones if some are created.
+    pub fn forget(&mut self, changed: &HashSet<QueueId>, creates: bool) {
+        self.records.retain(|_, record| match record {
+            Some(record) => !changed.contains(&record.recipient_id),
+            None => !creates,
+        });
     }
 }
 

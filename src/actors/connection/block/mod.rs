@@ -29,7 +29,7 @@ use super::core::{Answer, Core};
 use super::deliver::encrypt_stored;
 use super::event::Delivery;
 use super::services::JobContext;
-use super::subscription::Confirmed;
+use super::subscription::{Confirmed, Source};
 use crate::protocol::command::Command;
 use crate::protocol::error::ErrorType;
 use crate::protocol::response::Response;
@@ -37,8 +37,8 @@ use crate::protocol::transmission::{ClientTransmission, decode_commands};
 use crate::protocol::{CorrelationId, EntityId};
 use crate::store::{FirstMessage, QueueRecord, StoreError};
 
-/// Signatures verified before other connections of the thread get a turn: a few milliseconds.
-const VERIFICATIONS_IN_A_ROW: usize = 16;
+/// Verifications, counted as those of Ed25519, before other connections of the thread get a turn: about a millisecond.
+const EFFORT_IN_A_ROW: usize = 16;
 
 /// Answers that the first message of their subscriptions may share a block with, as the reference does.
 const ANSWERS_WITH_MESSAGE: usize = 4;
@@ -57,11 +57,14 @@ pub async fn execute(cx: JobContext, payload: Bytes) {
     let mut records = Records::default();
     while !commands.is_empty() {
         let segment = next_segment(&cx, &mut commands, &mut records, &mut refused).await;
-        push(&cx, &std::mem::take(&mut refused)).await;
-        let changed = segment.changed_queues();
+        let mut waited = push(&cx, &std::mem::take(&mut refused)).await;
+        records.forget(segment.changed_queues(), segment.creates());
         let finished = run(&cx, segment).await;
-        records.forget(&changed);
-        finish(&cx, finished).await;
+        waited |= finish(&cx, finished).await;
+        if waited {
+            // As long as the client liked: what was loaded may be out of date.
+            records = Records::default();
+        }
     }
     push(&cx, &refused).await;
 }
@@ -83,7 +86,7 @@ async fn next_segment(
         refused.extend(commands.drain(..).map(|t| error(t.correlation_id, t.entity_id, failure.clone())));
         return segment;
     }
-    let mut taken = 0;
+    let mut effort = 0;
     while let Some(transmission) = commands.pop_front() {
         let record = records.of(&transmission);
         if !segment.admits(&transmission, record) {
@@ -91,9 +94,10 @@ async fn next_segment(
             break;
         }
         let record = record.cloned();
+        effort += verify::effort(record.as_ref());
         take(cx, &mut segment, refused, transmission, record);
-        taken += 1;
-        if taken % VERIFICATIONS_IN_A_ROW == 0 {
+        if effort >= EFFORT_IN_A_ROW {
+            effort = 0;
             tokio::task::yield_now().await;
         }
     }
@@ -124,7 +128,8 @@ fn take(
         Command::Ping | Command::New(_) | Command::Rslv(_) | Command::Rfwd(_) => EntityId::NONE,
         _ => entity_id,
     };
-    let step = plan::plan(cx, transmission, record).unwrap_or_else(|reason| Step::answered(Response::Err(reason)));
+    let step =
+        plan::plan(cx, segment, transmission, record).unwrap_or_else(|reason| Step::answered(Response::Err(reason)));
     segment.push(correlation_id, entity_id, step);
 }
 
@@ -137,20 +142,23 @@ async fn run(cx: &JobContext, mut segment: Segment) -> Vec<Finished> {
     answers(segment)
 }
 
-/// Queues answers that have a block of their own, once there is room.
-async fn push(cx: &JobContext, answers: &[Answer]) {
-    if !answers.is_empty() {
-        Core::room(&cx.core).await;
-        cx.core.borrow_mut().push_answers(answers);
+/// Queues answers that have a block of their own, once there is room. Whether it had to wait.
+async fn push(cx: &JobContext, answers: &[Answer]) -> bool {
+    if answers.is_empty() {
+        return false;
     }
+    let waited = Core::room(&cx.core).await;
+    cx.core.borrow_mut().push_answers(answers);
+    waited
 }
 
-/// Queues the answers of a segment and puts its subscriptions in force; their messages follow the answers.
-async fn finish(cx: &JobContext, finished: Vec<Finished>) {
+/// Queues the answers of a segment and puts its subscriptions in force; their messages follow the answers. Whether it had
+/// to wait.
+async fn finish(cx: &JobContext, finished: Vec<Finished>) -> bool {
     if finished.is_empty() {
-        return;
+        return false;
     }
-    Core::room(&cx.core).await;
+    let waited = Core::room(&cx.core).await;
     let (mut answers, activations): (Vec<_>, Vec<_>) = finished.into_iter().map(|f| (f.answer, f.activation)).unzip();
     let activations: Vec<Activation> = activations.into_iter().flatten().collect();
     let mut core = cx.core.borrow_mut();
@@ -162,6 +170,7 @@ async fn finish(cx: &JobContext, finished: Vec<Finished>) {
     for delivery in deliveries {
         core.push_answers(&[delivery]);
     }
+    waited
 }
 
 /// Puts subscriptions in force. Answers their first messages, noted as delivered.
@@ -173,11 +182,14 @@ fn activate(core: &mut Core, activations: Vec<Activation>) -> Vec<Answer> {
         }
         match first {
             First::Nothing => {}
+            First::New => core.subscriptions.is_new(queue),
             First::Waiting => core.subscriptions.want(queue),
             First::Message(first) => {
                 let FirstMessage { message, dh_secret } = *first;
                 let body = encrypt_stored(&message, &dh_secret);
-                deliveries.extend(core.accept(Delivery { queue, message: step::delivered(&message), body }));
+                let room = core.outbound.room() > deliveries.len();
+                let delivery = Delivery { queue, message: step::delivered(&message), body };
+                deliveries.extend(core.accept(delivery, Source::Read, room));
             }
         }
     }
@@ -188,9 +200,15 @@ fn error(correlation_id: CorrelationId, entity_id: EntityId, error: ErrorType) -
     (correlation_id, entity_id, Response::Err(error))
 }
 
-/// The store's failure as it is told to the client.
-fn store_error(failure: &StoreError) -> ErrorType {
-    ErrorType::Store(failure.to_string())
+/// The store's failure: what it was is for the operator, the client is only told that it was.
+fn store_error(cx: &JobContext, failure: &StoreError) -> ErrorType {
+    cx.services.store_failures.report(failure);
+    let told = match failure {
+        StoreError::Failed(_) => "failed",
+        StoreError::Overloaded => "overloaded",
+        StoreError::Closed => "closed",
+    };
+    ErrorType::Store(told.to_owned())
 }
 
 impl Step {

@@ -4,7 +4,7 @@ mod new;
 
 use bytes::Bytes;
 
-use super::step::{Sending, Step, Then};
+use super::step::{Segment, Sending, Step, Then};
 use super::verify::{is_contact, is_secured_messaging};
 use crate::actors::connection::services::JobContext;
 use crate::protocol::command::{Command, LinkData, MessageFlags, QueueMode};
@@ -19,7 +19,12 @@ use crate::store::op::SendMessage;
 use crate::store::{Op, QueueRecord, QueueStatus};
 
 /// Plans a command whose authorization was verified. `record` is there for every command that names a queue.
-pub fn plan(cx: &JobContext, transmission: ClientTransmission, record: Option<QueueRecord>) -> Result<Step, ErrorType> {
+pub fn plan(
+    cx: &JobContext,
+    segment: &mut Segment,
+    transmission: ClientTransmission,
+    record: Option<QueueRecord>,
+) -> Result<Step, ErrorType> {
     match transmission.command {
         Command::New(request) => new::plan(cx, &transmission.correlation_id, *request),
         Command::Ping => Ok(Step::answered(Response::Pong)),
@@ -32,13 +37,22 @@ pub fn plan(cx: &JobContext, transmission: ClientTransmission, record: Option<Qu
         Command::Subs(_) | Command::Nsubs(_) => Err(ErrorType::Service),
         command => {
             let record = record.ok_or(ErrorType::Internal)?;
-            plan_for_queue(cx, command, record)
+            plan_for_queue(cx, segment, command, record)
         }
     }
 }
 
+/// Most recipient keys of a queue. Each costs a verification of every command that none of them authorizes: with the 255
+/// that a list can have, a block of commands would cost seconds.
+const MAX_RECIPIENT_KEYS: usize = 16;
+
 /// Plans a command of a queue. A blocked queue can only be suspended and deleted.
-fn plan_for_queue(cx: &JobContext, command: Command, record: QueueRecord) -> Result<Step, ErrorType> {
+fn plan_for_queue(
+    cx: &JobContext,
+    segment: &mut Segment,
+    command: Command,
+    record: QueueRecord,
+) -> Result<Step, ErrorType> {
     let queue = record.recipient_id;
     match command {
         Command::Off => return Ok(change(Op::SuspendQueue { queue }, Then::Ok)),
@@ -52,12 +66,13 @@ fn plan_for_queue(cx: &JobContext, command: Command, record: QueueRecord) -> Res
     match command {
         Command::Sub => Ok(Step::Subscribe { queue, answer: Response::Sok(None), peek: true }),
         Command::Get => Ok(Step::Get { queue }),
-        Command::Ack(id) => acknowledge(cx, &record, &id),
+        Command::Ack(id) => acknowledge(cx, segment, &record, &id),
         Command::Que => Ok(Step::Info(Box::new(record))),
         Command::Key(key) => Ok(change(Op::SecureQueue { queue, key }, Then::Ok)),
         Command::Skey(key) => {
             in_mode(&record, QueueMode::Messaging).map(|()| change(Op::SecureQueue { queue, key }, Then::Ok))
         }
+        Command::Rkey(keys) if keys.len() > MAX_RECIPIENT_KEYS => Err(ErrorType::Cmd(CommandError::Prohibited)),
         Command::Rkey(keys) => {
             in_mode(&record, QueueMode::Contact).map(|()| change(Op::SetRecipientKeys { queue, keys }, Then::Ok))
         }
@@ -103,7 +118,7 @@ fn get_link(record: &QueueRecord) -> Result<Step, ErrorType> {
 
 /// The link ID can not be changed, and a secured messaging queue needs no link.
 fn set_link(record: &QueueRecord, link_id: &EntityId, data: LinkData) -> Result<Step, ErrorType> {
-    let link_id = link_id.queue().ok_or(ErrorType::Cmd(CommandError::Syntax))?;
+    let link_id = required_id(link_id)?;
     if is_secured_messaging(record) || record.link_id.is_some_and(|set| set != link_id) {
         return Err(ErrorType::Auth);
     }
@@ -111,7 +126,7 @@ fn set_link(record: &QueueRecord, link_id: &EntityId, data: LinkData) -> Result<
 }
 
 /// An empty ID acknowledges whatever was delivered.
-fn acknowledge(cx: &JobContext, record: &QueueRecord, id: &Bytes) -> Result<Step, ErrorType> {
+fn acknowledge(cx: &JobContext, segment: &mut Segment, record: &QueueRecord, id: &Bytes) -> Result<Step, ErrorType> {
     let queue = record.recipient_id;
     let id = match id.len() {
         0 => None,
@@ -122,7 +137,7 @@ fn acknowledge(cx: &JobContext, record: &QueueRecord, id: &Bytes) -> Result<Step
     let op = Op::Acknowledge {
         queue,
         message: Some(acknowledging.message.id),
-        with_next: !acknowledging.got && core.outbound.room() > 0,
+        with_next: !acknowledging.got && segment.may_answer_with_message(core.outbound.room()),
     };
     Ok(change(op, Then::Acknowledged { queue, acknowledging, dh_secret: record.dh_secret.clone() }))
 }

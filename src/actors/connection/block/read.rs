@@ -26,6 +26,7 @@ fn pick<T>(segment: &Segment, pick: impl Fn(&Step) -> Option<T>) -> (Vec<usize>,
 }
 
 fn settle<T>(
+    cx: &JobContext,
     segment: &mut Segment,
     positions: &[usize],
     read: Result<Vec<T>, StoreError>,
@@ -38,8 +39,9 @@ fn settle<T>(
             }
         }
         Err(failure) => {
+            let reason = store_error(cx, &failure);
             for at in positions {
-                set(segment, *at, Response::Err(store_error(&failure)));
+                set(segment, *at, Response::Err(reason.clone()));
             }
         }
     }
@@ -71,8 +73,9 @@ async fn get(cx: &JobContext, segment: &mut Segment) {
         return;
     }
     let read = cx.services.store.first_messages(&queues, queues.len()).await;
-    settle(segment, &positions, read, |nth, peeked| match (peeked, queues.get(nth)) {
+    settle(cx, segment, &positions, read, |nth, peeked| match (peeked, queues.get(nth)) {
         (Peeked::Message(first), Some(queue)) => got(cx, *queue, &first),
+        (Peeked::Absent, _) => Response::Err(ErrorType::Auth),
         _ => Response::Ok,
     });
 }
@@ -93,7 +96,7 @@ async fn links(cx: &JobContext, segment: &mut Segment) {
     }
     let link_ids: Vec<QueueId> = links.iter().map(|link| link.0).collect();
     let read = cx.services.store.link_data(&link_ids).await;
-    settle(segment, &positions, read, |nth, data| match (data, links.get(nth)) {
+    settle(cx, segment, &positions, read, |nth, data| match (data, links.get(nth)) {
         (Some(data), Some((_, sender_id))) => Response::Lnk((*sender_id).into(), data),
         _ => Response::Err(ErrorType::Auth),
     });
@@ -110,7 +113,7 @@ async fn info(cx: &JobContext, segment: &mut Segment) {
     }
     let queues: Vec<QueueId> = records.iter().map(|r| r.recipient_id).collect();
     let read = cx.services.store.queue_states(&queues).await;
-    settle(segment, &positions, read, |nth, state| match records.get(nth) {
+    settle(cx, segment, &positions, read, |nth, state| match records.get(nth) {
         Some(record) => Response::Info(queue_info(cx, record, &state)),
         None => Response::Err(ErrorType::Internal),
     });

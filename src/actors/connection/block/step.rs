@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
+use super::load::party;
 use crate::actors::connection::subscription::{Acknowledging, Delivered};
 use crate::actors::registry::Epoch;
 use crate::protocol::command::{Command, MessageFlags};
@@ -144,6 +145,8 @@ pub struct Activation {
 pub enum First {
     /// Nothing.
     Nothing,
+    /// Nothing, and there never was: the queue was just created.
+    New,
     /// A message.
     Message(Box<FirstMessage>),
     /// A message for which there is no room now.
@@ -176,6 +179,9 @@ pub struct Segment {
     pub touched: Vec<QueueId>,
     changed: HashSet<QueueId>,
     read: HashSet<QueueId>,
+    used: HashSet<QueueId>,
+    shown: HashSet<QueueId>,
+    creates: bool,
     large_answers: usize,
 }
 
@@ -189,24 +195,47 @@ impl Segment {
         if effect.large_answer && self.large_answers >= Self::MAX_LARGE_ANSWERS {
             return false;
         }
-        record.is_none_or(|record| {
-            let queue = &record.recipient_id;
-            let out_of_date = self.changed.contains(queue);
-            let overtakes_a_read = effect.writes && self.read.contains(queue);
-            !out_of_date && !overtakes_a_read
-        })
+        let Some(record) = record else {
+            // Absent, unless the segment makes it.
+            return !self.creates || party(&transmission.command).is_none();
+        };
+        let queue = &record.recipient_id;
+        let out_of_date = self.changed.contains(queue);
+        let overtakes_a_read = effect.writes && self.read.contains(queue);
+        let overtakes_a_use = (effect.uses || effect.shows_use) && self.used.contains(queue);
+        let overtakes_a_show = effect.uses && self.shown.contains(queue);
+        !(out_of_date || overtakes_a_read || overtakes_a_use || overtakes_a_show)
+    }
+
+    /// Whether the answer to another `ACK` may carry the next message.
+    pub fn may_answer_with_message(&mut self, room: usize) -> bool {
+        let may = self.large_answers < Self::MAX_LARGE_ANSWERS.min(room);
+        self.large_answers += usize::from(may);
+        may
+    }
+
+    /// Whether IDs that named nothing may name something after the segment.
+    pub fn creates(&self) -> bool {
+        self.creates
     }
 
     /// Notes what a command, about to be planned, does to its queue.
     pub fn note(&mut self, command: &Command, record: Option<&QueueRecord>) {
         let effect = Effect::of(command);
         self.large_answers += usize::from(effect.large_answer);
+        self.creates |= effect.creates;
         let Some(record) = record else { return };
         if effect.changes_record {
             self.changed.insert(record.recipient_id);
         }
         if effect.reads {
             self.read.insert(record.recipient_id);
+        }
+        if effect.uses {
+            self.used.insert(record.recipient_id);
+        }
+        if effect.shows_use {
+            self.shown.insert(record.recipient_id);
         }
     }
 
@@ -216,8 +245,8 @@ impl Segment {
     }
 
     /// Queues whose record is out of date after the segment.
-    pub fn changed_queues(&self) -> HashSet<QueueId> {
-        self.changed.clone()
+    pub fn changed_queues(&self) -> &HashSet<QueueId> {
+        &self.changed
     }
 }
 
@@ -230,7 +259,13 @@ struct Effect {
     writes: bool,
     /// It sees what was written before it.
     reads: bool,
-    /// Its answer may have 16 KiB.
+    /// It begins to use it on this connection.
+    uses: bool,
+    /// It tells how it is used on this connection.
+    shows_use: bool,
+    /// It makes IDs that named nothing.
+    creates: bool,
+    /// Its answer has up to 16 KiB. (That of `ACK` only where [`Segment::may_answer_with_message`].)
     large_answer: bool,
 }
 
@@ -240,17 +275,18 @@ impl Effect {
         let none = Effect::default();
         let change = Effect { changes_record: true, writes: true, ..none };
         match command {
-            C::Key(_) | C::Rkey(_) | C::Lset(..) | C::Ldel | C::Nkey(..) | C::Ndel | C::Off | C::Del | C::Skey(_) => {
-                change
-            }
+            C::Key(_) | C::Rkey(_) | C::Ldel | C::Ndel | C::Off | C::Del | C::Skey(_) => change,
+            C::Lset(..) | C::Nkey(..) => Effect { creates: true, ..change },
+            C::New(_) => Effect { creates: true, ..none },
             C::Lkey(_) => Effect { reads: true, large_answer: true, ..change },
             C::Send(..) => Effect { writes: true, ..none },
             C::Ack(_) => Effect { writes: true, reads: true, ..none },
-            C::Get | C::Lget => Effect { reads: true, large_answer: true, ..none },
-            C::Sub | C::Que | C::Nsub => Effect { reads: true, ..none },
-            C::New(_) | C::Subs(_) | C::Nsubs(_) | C::Ping | C::Prxy(..) | C::Pfwd(..) | C::Rfwd(_) | C::Rslv(_) => {
-                none
-            }
+            C::Get => Effect { reads: true, uses: true, large_answer: true, ..none },
+            C::Lget => Effect { reads: true, large_answer: true, ..none },
+            C::Sub => Effect { reads: true, uses: true, ..none },
+            C::Que => Effect { reads: true, shows_use: true, ..none },
+            C::Nsub => Effect { reads: true, ..none },
+            C::Subs(_) | C::Nsubs(_) | C::Ping | C::Prxy(..) | C::Pfwd(..) | C::Rfwd(_) | C::Rslv(_) => none,
         }
     }
 }

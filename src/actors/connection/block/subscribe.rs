@@ -8,7 +8,6 @@ use super::deliver::announce_ended;
 use super::step::{Activation, First, Segment, Step};
 use super::store_error;
 use crate::actors::connection::services::JobContext;
-use crate::actors::mailbox::SendError;
 use crate::actors::registry::Epoch;
 use crate::protocol::QueueId;
 use crate::protocol::error::{CommandError, ErrorType};
@@ -22,13 +21,14 @@ pub async fn subscribe(cx: &JobContext, segment: &mut Segment) {
         return;
     }
     let queues: Vec<QueueId> = wanted.iter().map(|w| w.queue).collect();
-    let epochs = match register(cx, &queues).await {
-        Ok(epochs) => epochs,
-        Err(_) => return fail(cx, segment, &wanted, &ErrorType::Internal),
+    let (epochs, displaced) = match cx.services.registry.subscribe(&cx.me, &queues).await {
+        Ok(subscribed) => subscribed,
+        Err(_) => return give_up(cx, segment, &wanted, &ErrorType::Internal).await,
     };
+    announce_ended(displaced).await;
     match peek(cx, &wanted).await {
-        Ok(firsts) => answer(segment, wanted, epochs, firsts),
-        Err(failure) => fail(cx, segment, &wanted, &store_error(&failure)),
+        Ok(firsts) => answer(cx, segment, wanted, epochs, firsts).await,
+        Err(failure) => give_up(cx, segment, &wanted, &store_error(cx, &failure)).await,
     }
 }
 
@@ -55,46 +55,63 @@ fn begin(cx: &JobContext, segment: &mut Segment) -> Vec<Wanted> {
     wanted
 }
 
-async fn register(cx: &JobContext, queues: &[QueueId]) -> Result<Vec<Epoch>, SendError> {
-    let (epochs, displaced) = cx.services.registry.subscribe(&cx.me, queues).await?;
-    announce_ended(displaced).await;
-    Ok(epochs)
-}
-
-/// The first messages of the queues, in the order of `wanted`; at most as many as the outbound queue takes.
-async fn peek(cx: &JobContext, wanted: &[Wanted]) -> Result<Vec<First>, StoreError> {
+/// What the store has for the queues, in the order of `wanted`, but for those that were just created; at most as many
+/// messages as the outbound queue takes.
+async fn peek(cx: &JobContext, wanted: &[Wanted]) -> Result<Vec<Option<Peeked>>, StoreError> {
     let queues: Vec<QueueId> = wanted.iter().filter(|w| w.peek).map(|w| w.queue).collect();
     let mut peeked = Vec::new().into_iter();
     if !queues.is_empty() {
         let room = cx.core.borrow().outbound.room();
         peeked = cx.services.store.first_messages(&queues, room).await?.into_iter();
     }
-    let firsts = wanted.iter().map(|w| match w.peek.then(|| peeked.next()).flatten() {
-        Some(Peeked::Message(first)) => First::Message(first),
-        Some(Peeked::Waiting) => First::Waiting,
-        Some(Peeked::Empty) | None => First::Nothing,
-    });
-    Ok(firsts.collect())
+    Ok(wanted.iter().map(|w| w.peek.then(|| peeked.next()).flatten()).collect())
 }
 
-fn answer(segment: &mut Segment, wanted: Vec<Wanted>, epochs: Vec<Epoch>, firsts: Vec<First>) {
-    for ((wanted, epoch), first) in wanted.into_iter().zip(epochs).zip(firsts) {
-        let Some(planned) = segment.steps.get_mut(wanted.position) else { continue };
-        let step = std::mem::replace(&mut planned.step, Step::answered(Response::Ok));
-        if let Step::Subscribe { answer, .. } = step {
-            planned.step = Step::answered(answer);
-            planned.activation = Some(Activation { queue: wanted.queue, epoch, first });
-        }
+async fn answer(
+    cx: &JobContext,
+    segment: &mut Segment,
+    wanted: Vec<Wanted>,
+    epochs: Vec<Epoch>,
+    peeked: Vec<Option<Peeked>>,
+) {
+    let mut gone = Vec::new();
+    for ((wanted, epoch), peeked) in wanted.into_iter().zip(epochs).zip(peeked) {
+        let first = match peeked {
+            None => First::New,
+            Some(Peeked::Empty) => First::Nothing,
+            Some(Peeked::Waiting) => First::Waiting,
+            Some(Peeked::Message(first)) => First::Message(first),
+            Some(Peeked::Absent) => {
+                gone.push(wanted);
+                continue;
+            }
+        };
+        settle(segment, &wanted, Activation { queue: wanted.queue, epoch, first });
+    }
+    if !gone.is_empty() {
+        // Deleted since it was loaded.
+        give_up(cx, segment, &gone, &ErrorType::Auth).await;
     }
 }
 
-/// The registry keeps what it was told: a delivery that finds no subscription here is dropped, the message stays stored.
-fn fail(cx: &JobContext, segment: &mut Segment, wanted: &[Wanted], reason: &ErrorType) {
-    let mut core = cx.core.borrow_mut();
+fn settle(segment: &mut Segment, wanted: &Wanted, activation: Activation) {
+    let Some(planned) = segment.steps.get_mut(wanted.position) else { return };
+    let step = std::mem::replace(&mut planned.step, Step::answered(Response::Ok));
+    if let Step::Subscribe { answer, .. } = step {
+        planned.step = Step::answered(answer);
+        planned.activation = Some(activation);
+    }
+}
+
+/// Forgets the subscriptions, here and in the registry.
+async fn give_up(cx: &JobContext, segment: &mut Segment, wanted: &[Wanted], reason: &ErrorType) {
     for Wanted { position, queue, .. } in wanted {
-        core.subscriptions.abandon(*queue);
+        cx.core.borrow_mut().subscriptions.abandon(*queue);
         if let Some(planned) = segment.steps.get_mut(*position) {
             planned.step = Step::answered(Response::Err(reason.clone()));
         }
     }
+    let queues: Vec<QueueId> = wanted.iter().map(|w| w.queue).collect();
+    // Fails only when the registry has stopped, and with it all subscriptions.
+    let _ = cx.services.registry.unsubscribe(cx.me.id, &queues).await;
 }

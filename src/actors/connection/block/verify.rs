@@ -71,6 +71,13 @@ pub fn is_secured_messaging(record: &QueueRecord) -> bool {
     record.mode != Some(QueueMode::Contact) && record.sender_key.is_some()
 }
 
+/// How much work the verification of a command for this queue is at the most, counted in verifications of Ed25519.
+pub fn effort(record: Option<&QueueRecord>) -> usize {
+    /// Measured: 270 us against 46 us.
+    const ED448: usize = 6;
+    record.map_or(ED448, |record| ED448 * record.recipient_keys.len().max(1))
+}
+
 /// One command's authorization, to be checked against keys.
 struct Verifier<'a> {
     transmission: &'a ClientTransmission,

@@ -189,6 +189,62 @@ async fn a_stalled_client_is_closed_and_one_that_takes_a_byte_now_and_then_is_no
 }
 
 #[actix::test]
+async fn a_client_that_does_not_finish_a_block_is_closed() {
+    let world = World::new();
+    let peer = world.connect();
+    settle().await;
+    tokio::time::pause();
+    let patience = Patience { inactive: None, stalled: Duration::from_secs(60), check_interval: None };
+    for finishes in [true, false] {
+        peer.wire.partial.set(true);
+        peer.wire.wake();
+        settle().await;
+        tokio::time::advance(Duration::from_secs(59)).await;
+        if finishes {
+            peer.wire.partial.set(false);
+            peer.put(&[(EntityId::NONE, None, Command::Ping)]);
+            settle().await;
+            tokio::time::advance(Duration::from_secs(59)).await;
+        } else {
+            tokio::time::advance(Duration::from_secs(2)).await;
+        }
+        peer.core.borrow_mut().sweep(&patience);
+        assert_eq!(peer.core.borrow().closing(), if finishes { None } else { Some(CloseReason::Stalled) });
+    }
+}
+
+#[actix::test]
+async fn a_block_of_acknowledgements_is_not_answered_with_more_messages_than_there_is_room_for() {
+    let world = World::with(|settings| settings.client_blocks = 4, 128);
+    let (recipient, sender) = (world.connect(), world.connect());
+    let mut queues = Vec::new();
+    for _ in 0..40 {
+        let queue = recipient.create().await;
+        for _ in 0..2 {
+            assert_eq!(sender.ask(queue.sender(), None, send(&[7; 16_000])).await, Response::Ok);
+        }
+        recipient.event().await;
+        queues.push(queue);
+    }
+    recipient.block(true);
+    let acks: Vec<_> = queues.iter().map(|q| (q.recipient(), Some(&q.key), Command::Ack(Bytes::new()))).collect();
+    recipient.put(&acks);
+    until("they are answered", || recipient.core.borrow().outbound.room() == 0).await;
+    settle().await;
+    // At most four messages in the answers, the other answers in one payload.
+    assert!(recipient.core.borrow().outbound.len() <= 4 + 2, "{}", recipient.core.borrow().outbound.len());
+    recipient.block(false);
+    let mut seen = std::collections::HashSet::new();
+    while seen.len() < 40 {
+        for t in recipient.gather(1).await {
+            if matches!(t.response, Ok(Response::Msg { .. })) {
+                assert!(seen.insert(t.entity_id), "each second message once");
+            }
+        }
+    }
+}
+
+#[actix::test]
 async fn an_inactive_client_is_closed_unless_it_has_a_subscription() {
     let world = World::new();
     let (idle, subscribed) = (world.connect(), world.connect());

@@ -72,6 +72,56 @@ async fn a_full_block_of_255_mixed_commands_is_answered_in_order() {
 }
 
 #[actix::test]
+async fn a_command_finds_what_an_earlier_one_of_its_block_has_made() {
+    let world = World::new();
+    let peer = world.connect();
+    let queue = peer.create_with(false, QueueRequest::Contact(None)).await;
+    let link_id = EntityId::from(QueueId([6; 24]));
+    let data = LinkData { fixed: Bytes::from_static(b"fixed"), user: Bytes::from_static(b"user") };
+    let asks: Vec<Ask<'_>> = vec![
+        (link_id.clone(), None, Command::Lget),
+        (queue.recipient(), Some(&queue.key), Command::Lset(link_id.clone(), data.clone())),
+        (link_id.clone(), None, Command::Lget),
+        (queue.recipient(), Some(&queue.key), Command::Ldel),
+        (link_id, None, Command::Lget),
+    ];
+    let auth = error(ErrorType::Auth);
+    let link = Response::Lnk(queue.sender(), data);
+    assert_eq!(peer.ask_all(&asks).await, [auth.clone(), Response::Ok, link, Response::Ok, auth]);
+}
+
+#[actix::test]
+async fn sub_get_and_que_of_one_block_see_each_other_in_their_order() {
+    let world = World::new();
+    let peer = world.connect();
+    let (first, second) = (
+        peer.create_with(false, QueueRequest::Messaging(None)).await,
+        peer.create_with(false, QueueRequest::Messaging(None)).await,
+    );
+    let ask = |queue: &super::peer::Queue, command: Command| (queue.recipient(), command);
+    let commands = [
+        ask(&first, Command::Get),
+        ask(&first, Command::Sub),
+        ask(&second, Command::Que),
+        ask(&second, Command::Sub),
+        ask(&second, Command::Que),
+        ask(&second, Command::Get),
+    ];
+    let keys = [&first.key, &first.key, &second.key, &second.key, &second.key, &second.key];
+    let asks: Vec<Ask<'_>> =
+        commands.into_iter().zip(keys).map(|((entity, command), key)| (entity, Some(key), command)).collect();
+    let answers = peer.ask_all(&asks).await;
+    let prohibited = command_error(CommandError::Prohibited);
+    let is_subscribed = |answer: &Response| match answer {
+        Response::Info(info) => info.subscription.is_some(),
+        other => panic!("INFO expected, got {other:?}"),
+    };
+    assert_eq!(answers[..2], [Response::Ok, prohibited.clone()]);
+    assert_eq!((is_subscribed(&answers[2]), is_subscribed(&answers[4])), (false, true));
+    assert_eq!((&answers[3], &answers[5]), (&Response::Sok(None), &prohibited));
+}
+
+#[actix::test]
 async fn ten_sends_in_a_block_are_stored_in_their_order() {
     let world = World::new();
     let (recipient, sender) = (world.connect(), world.connect());
@@ -236,7 +286,7 @@ async fn a_failing_store_is_an_error_to_the_client_and_a_retry_succeeds() {
     assert_eq!(sender.ask(queue.sender(), None, send(b"stored")).await, Response::Ok);
     assert!(matches!(recipient.event().await.1, Response::Msg { .. }));
     fails.store(true, Ordering::Relaxed);
-    let failed = error(ErrorType::Store("store failed: disk full".into()));
+    let failed = error(ErrorType::Store("failed".into()));
     assert_eq!(sender.ask(queue.sender(), None, send(b"lost")).await, failed);
     assert_eq!(recipient.acknowledge(&queue).await, failed);
     fails.store(false, Ordering::Relaxed);

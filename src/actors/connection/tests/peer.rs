@@ -14,6 +14,7 @@ use bytes::Bytes;
 use crate::actors::clock::Clock;
 use crate::actors::connection::core::{Core, CoreRef};
 use crate::actors::connection::encode::Encoder;
+use crate::actors::connection::failures::StoreFailures;
 use crate::actors::connection::{CommandSettings, Connection, Counters, Mailboxes, Services, Session};
 use crate::actors::registry::{ConnectionId, ConnectionRef, RegistryHandle, Shard};
 use crate::protocol::block::BatchWriter;
@@ -47,7 +48,7 @@ impl World {
 
     pub fn on(store: Arc<dyn Store>, change: impl FnOnce(&mut CommandSettings)) -> Self {
         let arbiter = actix_rt::Arbiter::current();
-        let shards = (0..2).map(|_| Shard::start(&arbiter, 64, Arc::default())).collect();
+        let shards = (0..2).map(|_| Shard::start(&arbiter, 64, Arc::default(), &Arc::default())).collect();
         let mut settings = CommandSettings {
             new_queues: true,
             create_password: None,
@@ -63,6 +64,7 @@ impl World {
             clock: Clock::following_tokio(1_700_000_000),
             settings,
             counters: Counters::default(),
+            store_failures: StoreFailures::new(Clock::System, Arc::default()),
             mailboxes: Mailboxes::default(),
         };
         World { services: Arc::new(services), next: Cell::new(0) }
@@ -102,12 +104,14 @@ pub struct Wire {
     writing: RefCell<Option<Vec<u8>>>,
     waker: RefCell<Option<Waker>>,
     closed: Cell<bool>,
+    /// Part of a block was read.
+    pub partial: Cell<bool>,
     /// Blocks that the server has read.
     pub read: Cell<usize>,
 }
 
 impl Wire {
-    fn wake(&self) {
+    pub fn wake(&self) {
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
@@ -129,6 +133,10 @@ impl BlockIo for ScriptedIo {
                 Poll::Pending
             }
         }
+    }
+
+    fn is_partial(&self) -> bool {
+        self.0.partial.get()
     }
 
     fn start_write(&mut self, payload: &[u8]) -> io::Result<()> {

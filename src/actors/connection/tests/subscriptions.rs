@@ -182,6 +182,18 @@ async fn shutdown_finishes_what_is_being_answered() {
 }
 
 #[actix::test]
+async fn who_closes_right_after_asking_is_still_answered() {
+    let world = World::new();
+    let peer = world.connect();
+    let asks = vec![(EntityId::NONE, None, Command::Ping); 50];
+    peer.put(&asks);
+    peer.put(&asks);
+    peer.put_incoming(Incoming::Closed);
+    until("the connection has ended", || peer.ended()).await;
+    assert_eq!(peer.take_received().len(), 100);
+}
+
+#[actix::test]
 async fn what_a_sender_sent_right_before_it_left_is_delivered() {
     let world = World::new();
     let recipient = world.connect();
