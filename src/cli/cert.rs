@@ -1,5 +1,7 @@
 //! `smp-server cert`: a new key and certificate for TLS, signed by the same authority, so that the identity stays.
 
+use zeroize::Zeroizing;
+
 use super::certificates::{self, Credential, SignAlgorithm};
 use super::console::Console;
 use super::error::CommandError;
@@ -17,7 +19,8 @@ pub fn cert(paths: &Paths, options: &CertOptions, console: &mut Console<'_>) -> 
     check_common_name(&common_name)?;
     let server = authority.issue_server(algorithm, &common_name)?;
     let mut replacement = Replacement::default();
-    replacement.prepare(&paths.server_key(), &server.key.private_key_to_pem_pkcs8()?, Access::Private)?;
+    let key = Zeroizing::new(server.key.private_key_to_pem_pkcs8()?);
+    replacement.prepare(&paths.server_key(), &key, Access::Private)?;
     replacement.prepare(&paths.server_certificate(), &server.certificate.to_pem()?, Access::Public)?;
     replacement.commit()?;
     console.say("Generated new server credentials. Restart the server to use them.")?;

@@ -14,6 +14,8 @@ use openssl::x509::extension::{
 };
 use openssl::x509::{X509, X509Builder, X509Extension, X509Name, X509NameRef, X509Ref};
 
+use crate::protocol::certificate::Fingerprint;
+
 /// Certificates live for longer than anybody will: clients pin the authority, so that nothing is gained by expiry.
 const VALIDITY_DAYS: u32 = 999_999;
 /// Bits of a random serial number: 20 bytes with a positive sign.
@@ -130,11 +132,8 @@ pub fn common_name(certificate: &X509Ref) -> Option<String> {
 }
 
 /// The identity of the server whose authority this is: SHA-256 of the certificate's DER.
-pub fn fingerprint(authority: &X509Ref) -> Result<[u8; 32], ErrorStack> {
-    let digest = authority.digest(MessageDigest::sha256())?;
-    let mut fingerprint = [0; 32];
-    fingerprint.copy_from_slice(&digest[..32]);
-    Ok(fingerprint)
+pub fn fingerprint(authority: &X509Ref) -> Result<Fingerprint, ErrorStack> {
+    Ok(Fingerprint::of(&authority.to_der()?))
 }
 
 /// Bytes as addresses and the fingerprint file have them: Base64 with the URL alphabet, padded.
@@ -215,7 +214,7 @@ mod tests {
     fn the_fingerprint_is_the_hash_of_the_authority() {
         let authority = Credential::new_authority(SignAlgorithm::Ed25519).unwrap();
         let hash = openssl::sha::sha256(&authority.certificate.to_der().unwrap());
-        assert_eq!(fingerprint(&authority.certificate).unwrap(), hash);
+        assert_eq!(fingerprint(&authority.certificate).unwrap().0, hash);
         assert_eq!(to_base64(&[0xff; 32]), "__________________________________________8=");
     }
 }

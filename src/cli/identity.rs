@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use super::certificates::{self, SignAlgorithm, to_base64};
 use super::error::CommandError;
 use super::files;
-use crate::protocol::certificate::Credentials;
+use crate::protocol::certificate::{Credentials, Fingerprint};
 use crate::protocol::crypto::SigningKey;
 use crate::settings::{Password, Paths, Transport};
 
@@ -21,7 +21,7 @@ use crate::settings::{Password, Paths, Transport};
 #[derive(Clone)]
 pub struct Identity {
     /// SHA-256 of the authority's certificate.
-    pub fingerprint: [u8; 32],
+    pub fingerprint: Fingerprint,
     /// Certificates as they are sent, in DER: the server's, then the authority's.
     pub chain: Vec<Vec<u8>>,
     /// Private key of the server's certificate, PKCS #8 in DER.
@@ -32,7 +32,7 @@ pub struct Identity {
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Identity({}, {:?})", to_base64(&self.fingerprint), self.algorithm)
+        write!(f, "Identity({}, {:?})", to_base64(&self.fingerprint.0), self.algorithm)
     }
 }
 
@@ -44,7 +44,7 @@ impl Identity {
     pub fn load(paths: &Paths) -> Result<Self, CommandError> {
         let authority = read_certificate(&paths.ca_certificate())?;
         let fingerprint = certificates::fingerprint(&authority)?;
-        check_fingerprint(paths, &to_base64(&fingerprint))?;
+        check_fingerprint(paths, &to_base64(&fingerprint.0))?;
         let certificate = read_certificate(&paths.server_certificate())?;
         let key = read_key(&paths.server_key())?;
         check_server(paths, &certificate, &key, &authority)?;
@@ -70,14 +70,14 @@ impl Identity {
     /// The server's address as users give it to their clients, with the password if one is passed.
     pub fn address(&self, transport: &Transport, password: Option<&Password>) -> String {
         let port = transport.address_port().map(|port| format!(":{port}")).unwrap_or_default();
-        format!("{}{port}", address(&self.fingerprint, &transport.host, password))
+        format!("{}{port}", address(self.fingerprint, &transport.host, password))
     }
 }
 
 /// `smp://fingerprint[:password]@hosts`.
-pub fn address(fingerprint: &[u8; 32], hosts: &str, password: Option<&Password>) -> String {
+pub fn address(fingerprint: Fingerprint, hosts: &str, password: Option<&Password>) -> String {
     let password = password.map(|password| format!(":{}", password.reveal())).unwrap_or_default();
-    format!("smp://{}{password}@{hosts}", to_base64(fingerprint))
+    format!("smp://{}{password}@{hosts}", to_base64(&fingerprint.0))
 }
 
 /// Reads the one certificate of a PEM file.

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE;
 use zeroize::Zeroizing;
 
 use super::certificates::{self, Credential, MAX_COMMON_NAME, to_base64};
@@ -13,6 +11,8 @@ use super::files::{Access, NewFiles};
 use super::identity::address;
 use super::options::{DEFAULT_SOURCE_CODE, InitOptions, parse_uri};
 use super::template;
+use crate::protocol::certificate::Fingerprint;
+use crate::protocol::crypto::random_array;
 use crate::settings::keys::{self, Key};
 use crate::settings::{ALLOWED_PASSWORD, Password, Paths};
 
@@ -32,20 +32,20 @@ pub fn init(paths: &Paths, mut options: InitOptions, console: &mut Console<'_>) 
     }
     let common_name = options.fqdn.as_ref().unwrap_or(&options.ip);
     check_common_name(common_name)?;
-    let password = choose_password(&options)?;
+    let password = choose_password(&options);
     let authority = Credential::new_authority(options.sign_algorithm)?;
     let server = authority.issue_server(options.sign_algorithm, common_name)?;
     let fingerprint = certificates::fingerprint(&authority.certificate)?;
-    let ini = Zeroizing::new(template::fill(template::SHIPPED, &ini_values(&options, password.as_ref())?)?);
+    let ini = Zeroizing::new(template::fill(template::SHIPPED, &ini_values(&options, password.as_ref()))?);
     for directory in [&paths.config, &paths.log] {
         std::fs::create_dir_all(directory).map_err(CommandError::file("create directory", directory))?;
     }
     let mut files = NewFiles::default();
     write_credentials(&mut files, paths, &authority, &server)?;
-    files.create(&paths.fingerprint(), format!("{}\n", to_base64(&fingerprint)).as_bytes(), Access::Public)?;
+    files.create(&paths.fingerprint(), format!("{}\n", to_base64(&fingerprint.0)).as_bytes(), Access::Public)?;
     files.create(&paths.ini(), ini.as_bytes(), Access::Private)?;
     files.keep();
-    report(paths, &options, &address(&fingerprint, host(&options), password.as_ref()), &fingerprint, console)
+    report(paths, &options, &address(fingerprint, host(&options), password.as_ref()), fingerprint, console)
 }
 
 /// Whatever of an installation is there stops `init`: a lost authority key or store cannot be made again.
@@ -165,20 +165,16 @@ fn ask_source_code(options: &mut InitOptions, console: &mut Console<'_>) -> Resu
     }
 }
 
-fn choose_password(options: &InitOptions) -> Result<Option<Password>, CommandError> {
+fn choose_password(options: &InitOptions) -> Option<Password> {
     if options.no_password {
-        return Ok(None);
+        return None;
     }
-    if let Some(password) = &options.password {
-        return Ok(Some(password.clone()));
-    }
-    Ok(Password::new(&random_base64::<PASSWORD_BYTES>()?))
+    options.password.clone().or_else(|| Password::new(&random_base64::<PASSWORD_BYTES>()))
 }
 
-fn random_base64<const BYTES: usize>() -> Result<Zeroizing<String>, CommandError> {
-    let mut bytes = Zeroizing::new([0; BYTES]);
-    openssl::rand::rand_bytes(bytes.as_mut())?;
-    Ok(Zeroizing::new(URL_SAFE.encode(*bytes)))
+fn random_base64<const BYTES: usize>() -> Zeroizing<String> {
+    let bytes = Zeroizing::new(random_array::<BYTES>());
+    Zeroizing::new(to_base64(bytes.as_slice()))
 }
 
 fn write_credentials(
@@ -207,7 +203,7 @@ fn default_web_path(paths: &Paths) -> PathBuf {
 }
 
 /// What differs from the shipped file.
-fn ini_values(options: &InitOptions, password: Option<&Password>) -> Result<Vec<(&'static Key, String)>, CommandError> {
+fn ini_values(options: &InitOptions, password: Option<&Password>) -> Vec<(&'static Key, String)> {
     let on_off = |on: bool| Some(if on { "on" } else { "off" }.to_owned());
     let store = on_off(!options.disable_store_log);
     let path = |path: &Path| path.display().to_string();
@@ -229,10 +225,10 @@ fn ini_values(options: &InitOptions, password: Option<&Password>) -> Result<Vec<
     ]);
     if options.control_port.is_some() {
         for key in [&keys::CONTROL_PORT_ADMIN_PASSWORD, &keys::CONTROL_PORT_USER_PASSWORD] {
-            values.push((key, Some(random_base64::<CONTROL_PASSWORD_BYTES>()?.to_string())));
+            values.push((key, Some(random_base64::<CONTROL_PASSWORD_BYTES>().to_string())));
         }
     }
-    Ok(values.into_iter().filter_map(|(key, value)| value.map(|value| (key, value))).collect())
+    values.into_iter().filter_map(|(key, value)| value.map(|value| (key, value))).collect()
 }
 
 fn information_values(options: &InitOptions) -> Vec<(&'static Key, Option<String>)> {
@@ -253,14 +249,14 @@ fn report(
     paths: &Paths,
     options: &InitOptions,
     address: &str,
-    fingerprint: &[u8; 32],
+    fingerprint: Fingerprint,
     console: &mut Console<'_>,
 ) -> Result<(), CommandError> {
     console.say(format_args!("Server initialized, please add information about it in {}.", paths.ini().display()))?;
     console.say("Run `smp-server start` to start server.")?;
     warn_about_authority_key(paths, console)?;
     console.say(super::VERSION)?;
-    console.say(format_args!("Fingerprint: {}", to_base64(fingerprint)))?;
+    console.say(format_args!("Fingerprint: {}", to_base64(&fingerprint.0)))?;
     console.say(format_args!("Server address: {address}"))?;
     super::say_source_code(options.source_code.as_deref(), console)
 }

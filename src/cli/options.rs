@@ -1,10 +1,12 @@
 //! The command line as types: commands and options of the Haskell server, so that scripts keep working.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::certificates::SignAlgorithm;
+use crate::protocol::VersionRange;
 use crate::protocol::address::ServerAddressWithPassword;
 use crate::settings::{ALLOWED_PASSWORD, Password};
 
@@ -41,14 +43,25 @@ pub enum Command {
     Check(CheckArguments),
 }
 
+/// The form of a server's address, for messages.
+macro_rules! address_form {
+    () => {
+        "smp://fingerprint[:password]@host[,host][:port]"
+    };
+}
+
 /// Arguments of `check`.
 #[derive(Args, Debug, Clone)]
 pub struct CheckArguments {
-    /// The server: smp://fingerprint[:password]@host[,host][:port]
-    #[arg(value_name = "ADDRESS", value_parser = parse_address)]
+    /// The server, with its password for new queues if it has one.
+    #[arg(
+        value_name = "ADDRESS",
+        value_parser = parse_address,
+        help = concat!("The server: ", address_form!())
+    )]
     pub address: ServerAddressWithPassword,
     /// The newest protocol version to speak
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(6..=20))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(versions()))]
     pub max_version: Option<u16>,
     /// Seconds that a step may take; some servers tell of the end of a subscription only after 15
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = clap::value_parser!(u16).range(1..))]
@@ -56,7 +69,13 @@ pub struct CheckArguments {
 }
 
 fn parse_address(text: &str) -> Result<ServerAddressWithPassword, String> {
-    text.parse().map_err(|_| "expected smp://fingerprint[:password]@host[,host][:port]".to_owned())
+    text.parse().map_err(|_| concat!("expected ", address_form!()).to_owned())
+}
+
+/// The versions that can be asked for.
+fn versions() -> RangeInclusive<i64> {
+    let supported = VersionRange::SUPPORTED;
+    supported.min().0.into()..=supported.max().0.into()
 }
 
 /// Options of `init`.

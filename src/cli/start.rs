@@ -105,7 +105,7 @@ fn say_setup(setup: &ServerSetup, show_password: bool, console: &mut Console<'_>
     let ServerSetup { settings, identity, .. } = setup;
     let password = settings.auth.create_password.as_ref();
     console.say(super::VERSION)?;
-    console.say(format_args!("Fingerprint: {}", to_base64(&identity.fingerprint)))?;
+    console.say(format_args!("Fingerprint: {}", to_base64(&identity.fingerprint.0)))?;
     let address = identity.address(&settings.transport, password.filter(|_| show_password));
     console.say(format_args!("Server address: {address}"))?;
     super::say_source_code(settings.information.source_code.as_deref(), console)?;

@@ -84,13 +84,13 @@ fn openssl_accepts_the_files_of_init() {
         let place = Place::new();
         place.run(&format!("init -y -a {algorithm}"), "").unwrap();
         let identity = Identity::load(&place.paths).unwrap();
-        assert_eq!(openssl::sha::sha256(&identity.chain[1]), identity.fingerprint);
+        assert_eq!(openssl::sha::sha256(&identity.chain[1]), identity.fingerprint.0);
         let key = openssl::pkey::PKey::private_key_from_pkcs8(&identity.private_key).unwrap();
         let server = openssl::x509::X509::from_der(&identity.chain[0]).unwrap();
         assert!(server.public_key().unwrap().public_eq(&key));
         let pem = fs::read_to_string(place.paths.server_key()).unwrap();
         assert!(pem.starts_with("-----BEGIN PRIVATE KEY-----\n"));
-        assert_eq!(identity.credentials().unwrap().fingerprint().0, identity.fingerprint);
+        assert_eq!(identity.credentials().unwrap().fingerprint(), identity.fingerprint);
     }
 }
 

@@ -5,14 +5,12 @@ use std::future::{Future, poll_fn};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::error::ClientError;
 use super::request::Request;
 use crate::protocol::address::ServerAddress;
 use crate::protocol::block::BatchWriter;
 use crate::protocol::command::Command;
-use crate::protocol::crypto::random_array;
+use crate::protocol::crypto::random_correlation_id;
 use crate::protocol::handshake::ClientSession;
 use crate::protocol::ids::{CorrelationId, EntityId};
 use crate::protocol::response::Response;
@@ -322,10 +320,6 @@ impl Client {
         self.answers.insert(id, answer);
         Ok(())
     }
-}
-
-fn random_correlation_id() -> CorrelationId {
-    CorrelationId(Bytes::copy_from_slice(&random_array::<24>()))
 }
 
 async fn limit<T>(timeout: Duration, wait: impl Future<Output = Result<T, ClientError>>) -> Result<T, ClientError> {

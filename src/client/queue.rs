@@ -9,7 +9,7 @@ use super::request::Request;
 use super::sender::{Sender, expect_ok};
 use crate::protocol::command::{Command, LinkData, NewNotifier, NewQueueRequest, QueueRequest};
 use crate::protocol::crypto::{
-    DhKeyPair, PrivateAuthKey, SecretDhKey, SharedSecret, SigningKey, random_array, sender_id_for,
+    DhKeyPair, PrivateAuthKey, SecretDhKey, SharedSecret, SigningKey, random_correlation_id, sender_id_for,
 };
 use crate::protocol::ids::{CorrelationId, EntityId};
 use crate::protocol::keys::PublicAuthKey;
@@ -41,7 +41,7 @@ impl Default for NewQueue {
             subscribe: true,
             queue: Some(QueueRequest::Messaging(None)),
             notifier: None,
-            correlation_id: CorrelationId(Bytes::copy_from_slice(&random_array::<24>())),
+            correlation_id: random_correlation_id(),
             dh_key: DhKeyPair::generate(),
         }
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::protocol::block::{BatchWriter, MAX_PAYLOAD};
@@ -24,7 +23,7 @@ use crate::transport::accept::{AcceptOptions, Accepted, Acceptor};
 use crate::transport::block_io::Incoming;
 use crate::transport::block_stream::SmpStream;
 use crate::transport::client::handshake;
-use crate::transport::testing::{KeyKind, credentials};
+use crate::transport::testing::{KeyKind, credentials, sockets};
 use crate::transport::tls::TlsStream;
 
 /// The relay's end of a connection.
@@ -85,11 +84,8 @@ async fn pair_in(version: u16) -> (Relay, Client) {
 
 async fn pair_with(options: &ConnectOptions) -> (Relay, Client) {
     let relay = Acceptor::new(Arc::new(credentials(KeyKind::Ed25519)), AcceptOptions::default()).unwrap();
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
-    let (accepted, connection) =
-        tokio::join!(relay.accept(server.unwrap().0), handshake(client.unwrap(), relay.fingerprint(), options));
+    let (client, server) = sockets().await;
+    let (accepted, connection) = tokio::join!(relay.accept(server), handshake(client, relay.fingerprint(), options));
     let Accepted { stream, session } = accepted.unwrap();
     (Relay { stream, session }, Client::new(connection.unwrap()))
 }

@@ -110,11 +110,6 @@ impl<'a> Reader<'a> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Four bytes, big endian.
-    pub fn u32(&mut self) -> Result<u32, DecodeError> {
-        self.array().map(u32::from_be_bytes)
-    }
-
     /// Eight bytes, big endian, two's complement.
     pub fn i64(&mut self) -> Result<i64, DecodeError> {
         self.array().map(i64::from_be_bytes)
@@ -173,12 +168,6 @@ impl<'a> Reader<'a> {
     /// Text after a one-byte length, one byte a character (ISO 8859-1), as the reference sends diagnostics and ports.
     pub fn short_latin1(&mut self) -> Result<String, DecodeError> {
         Ok(self.short_slice()?.iter().copied().map(char::from).collect())
-    }
-
-    /// Bytes after a two-byte length, borrowed.
-    pub fn large_slice(&mut self) -> Result<&'a [u8], DecodeError> {
-        let length = self.u16()?;
-        self.slice(usize::from(length))
     }
 
     /// Bytes after a two-byte length.
@@ -241,11 +230,6 @@ impl<'a> Reader<'a> {
 
 /// Two bytes, big endian.
 pub fn put_u16(out: &mut Vec<u8>, value: u16) {
-    out.extend_from_slice(&value.to_be_bytes());
-}
-
-/// Four bytes, big endian.
-pub fn put_u32(out: &mut Vec<u8>, value: u32) {
     out.extend_from_slice(&value.to_be_bytes());
 }
 
@@ -318,11 +302,10 @@ mod tests {
 
     #[test]
     fn words_are_big_endian() {
-        let source = reader_of(&[1, 2, 3, 0, 0, 0, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe]);
+        let source = reader_of(&[1, 2, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe]);
         let mut reader = Reader::new(&source);
         assert_eq!(reader.u8(), Ok(1));
         assert_eq!(reader.u16(), Ok(0x0203));
-        assert_eq!(reader.u32(), Ok(4));
         assert_eq!(reader.i64(), Ok(-2));
         assert_eq!(reader.end(), Ok(()));
         assert_eq!(reader.u8(), Err(DecodeError));

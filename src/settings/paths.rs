@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Environment;
+use crate::store::sqlite::FILE_NAME;
 
 const DEFAULT_CONFIG_PATH: &str = "/etc/opt/simplex";
 const DEFAULT_LOG_PATH: &str = "/var/opt/simplex";
@@ -59,7 +60,7 @@ impl Paths {
 
     /// The embedded store.
     pub fn store(&self) -> PathBuf {
-        self.log.join("smp-server.db")
+        self.log.join(FILE_NAME)
     }
 
     /// Files and directories in which the Haskell server keeps queues and messages.

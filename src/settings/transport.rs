@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::keys;
 use super::reader::Reader;
+use crate::protocol::address::ServerAddress;
 use crate::protocol::{Version, VersionRange};
 
 /// How the server meets its clients.
@@ -37,8 +38,7 @@ pub struct Transport {
 impl Transport {
     /// The port that stands in the server's address: none if clients find it by themselves.
     pub fn address_port(&self) -> Option<u16> {
-        const DEFAULT_PORT: u16 = 5223;
-        self.ports.first().copied().filter(|_| !self.ports.contains(&DEFAULT_PORT))
+        self.ports.first().copied().filter(|_| !self.ports.contains(&ServerAddress::DEFAULT_PORT))
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Self {

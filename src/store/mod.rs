@@ -13,7 +13,6 @@ pub mod record;
 pub mod sqlite;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 
 pub use metrics::{LineMetrics, StoreMetrics};
 pub use op::{Op, OpOutcome, Sent};
@@ -133,6 +132,3 @@ pub trait Store: Send + Sync + 'static {
         StoreMetrics::default()
     }
 }
-
-/// The body of a message to be stored: 0 to 16088 bytes.
-pub type Body = Bytes;

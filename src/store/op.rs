@@ -105,6 +105,28 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// The recipient ID of the queue that it is about.
+    pub fn queue(&self) -> &QueueId {
+        match self {
+            Op::CreateQueue(new) => &new.record.recipient_id,
+            Op::Send(message) => &message.queue,
+            Op::SecureQueue { queue, .. }
+            | Op::SetRecipientKeys { queue, .. }
+            | Op::SetLink { queue, .. }
+            | Op::DeleteLink { queue }
+            | Op::SetNotifier { queue, .. }
+            | Op::DeleteNotifier { queue }
+            | Op::SuspendQueue { queue }
+            | Op::BlockQueue { queue, .. }
+            | Op::UnblockQueue { queue }
+            | Op::DeleteQueue { queue }
+            | Op::Touch { queue, .. }
+            | Op::Acknowledge { queue, .. } => queue,
+        }
+    }
+}
+
 /// A message to append.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SendMessage {

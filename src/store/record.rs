@@ -1,7 +1,8 @@
 //! Records: queues and messages as they are kept.
 
 use bytes::Bytes;
-use zeroize::Zeroize;
+use subtle::ConstantTimeEq;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::protocol::command::{LinkData, MessageFlags, QueueMode};
 use crate::protocol::error::BlockingInfo;
@@ -35,14 +36,16 @@ pub struct Timestamp {
 }
 
 /// The X25519 secret of a queue, shared by server and recipient (or notifier's recipient).
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct DhSecret(pub [u8; 32]);
 
-impl Drop for DhSecret {
-    fn drop(&mut self) {
-        self.0.zeroize();
+impl PartialEq for DhSecret {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
     }
 }
+
+impl Eq for DhSecret {}
 
 impl std::fmt::Debug for DhSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -7,14 +7,13 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
-use std::ops::Range;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 
 use super::block_io::{BlockIo, Incoming};
 use crate::protocol::block::{BLOCK_SIZE, MAX_PAYLOAD, pad};
-use crate::protocol::crypto::{BlockKeys, CryptoError};
+use crate::protocol::crypto::{BlockKeys, CryptoError, content_range};
 
 /// What blocks are read from and written to: the stream inside TLS, polled by one owner.
 pub trait SecureStream: 'static {
@@ -98,7 +97,8 @@ impl<S: SecureStream> SmpStream<S> {
     fn open(&mut self, block: &mut [u8]) -> Incoming {
         let payload = match &mut self.keys {
             Some(keys) => keys.open_block(block).ok(),
-            None => padded_content(block),
+            // Has room for 16 bytes more than anyone sends, and the reference takes them too.
+            None => content_range(block).ok(),
         };
         match payload.and_then(|payload| block.get(payload)) {
             Some(payload) => Incoming::Payload(Bytes::copy_from_slice(payload)),
@@ -113,13 +113,6 @@ impl<S: SecureStream> SmpStream<S> {
             None => pad(payload, BLOCK_SIZE, block).map_err(|_| CryptoError::TooLarge),
         }
     }
-}
-
-/// Where the content of a block that is only padded stands. It has room for 16 bytes more than anyone sends, and the
-/// reference takes them too.
-fn padded_content(block: &[u8]) -> Option<Range<usize>> {
-    let (length, _) = block.split_first_chunk()?;
-    Some(2..2 + usize::from(u16::from_be_bytes(*length)))
 }
 
 impl<S: SecureStream> BlockIo for SmpStream<S> {
@@ -194,8 +187,7 @@ impl Scratch {
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
-
-    use futures_util::task::noop_waker_ref;
+    use std::task::Waker;
 
     use super::*;
     use crate::protocol::SessionId;
@@ -244,7 +236,7 @@ mod tests {
     }
 
     fn context() -> Context<'static> {
-        Context::from_waker(noop_waker_ref())
+        Context::from_waker(Waker::noop())
     }
 
     fn keys() -> (BlockKeys, BlockKeys) {

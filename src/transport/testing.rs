@@ -1,4 +1,4 @@
-//! Certificates for tests.
+//! Certificates and sockets for tests.
 
 use openssl::asn1::Asn1Time;
 use openssl::bn::BigNum;
@@ -6,6 +6,7 @@ use openssl::hash::MessageDigest;
 use openssl::pkey::{PKey, Private};
 use openssl::x509::extension::BasicConstraints;
 use openssl::x509::{X509, X509Builder, X509Name};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::protocol::certificate::Credentials;
 use crate::protocol::crypto::SigningKey;
@@ -117,4 +118,12 @@ pub fn credentials(kind: KeyKind) -> Credentials {
     let ca = Template { kind, authority: Some(true), ..Template::new("SMP server CA", None) }.make();
     let server = Template { kind, ..Template::new("localhost", Some(&ca)) }.make();
     credentials_of(&[&server, &ca])
+}
+
+/// A connection over loopback: the client's end and the server's.
+pub async fn sockets() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
+    (client.unwrap(), server.unwrap().0)
 }

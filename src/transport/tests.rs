@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 use super::accept::{AcceptOptions, Accepted, Acceptor, HandshakeError};
 use super::block_io::Incoming;
 use super::block_stream::{SecureStream, SmpStream};
 use super::client::{ClientConnection, ConnectError, ConnectOptions, ServiceCredentials, connect, handshake};
-use super::testing::{KeyKind, credentials};
+use super::testing::{KeyKind, credentials, sockets};
 use super::tls::{TlsClient, TlsClientOptions, TlsConnection, TlsStream};
 use crate::protocol::address::{Host, ServerAddress};
 use crate::protocol::block::MAX_PAYLOAD;
@@ -23,13 +23,6 @@ use crate::protocol::handshake::{ClientHello, ServiceRole};
 use crate::protocol::{Version, VersionRange};
 
 type Outcome = (Result<Accepted, HandshakeError>, Result<ClientConnection, ConnectError>);
-
-async fn sockets() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
-    (client.unwrap(), server.unwrap().0)
-}
 
 fn relay(options: AcceptOptions) -> Acceptor {
     Acceptor::new(Arc::new(credentials(KeyKind::Ed25519)), options).unwrap()

@@ -5,8 +5,8 @@
 //! rest. It stops when the peer closes, when the sweep finds it inactive or stalled, or with the server.
 //!
 //! - [`core`] is its state, [`subscription`] and [`outbound`] the pure parts of it;
-//! - [`block`] executes a block of commands, [`fetch`] reads what could not be delivered when it was sent;
-//! - [`pump`] moves bytes: it reads, runs the job, and writes, whichever can go on.
+//! - `block` executes a block of commands, `fetch` reads what could not be delivered when it was sent;
+//! - `pump` moves bytes: it reads, runs the job, and writes, whichever can go on.
 //!
 //! Invariants kept here: at most one unacknowledged message a subscription, none after its `ACK`, nothing after `END`;
 //! answers leave after the commit and in the order of commands of each queue. Its mailbox never waits for anything, so

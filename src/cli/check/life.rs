@@ -6,7 +6,7 @@ use super::report::{CheckError, Failure, Report, refused, same};
 use crate::client::{Client, ClientError, NewQueue, Queue, ReceivedMessage, Sender, open_link, read_link};
 use crate::protocol::Version;
 use crate::protocol::command::{Command, LinkData};
-use crate::protocol::crypto::{PrivateAuthKey, SecretDhKey, SigningKey, random_array};
+use crate::protocol::crypto::{PrivateAuthKey, SecretDhKey, SigningKey, random_queue_id};
 use crate::protocol::ids::EntityId;
 use crate::protocol::response::Response;
 
@@ -165,7 +165,7 @@ impl Life<'_> {
 
     /// A link to an address that anyone may read, and its owner change.
     async fn contact_address(&mut self) -> Result<(), CheckError> {
-        let link_id = EntityId(Bytes::copy_from_slice(&random_array::<24>()));
+        let link_id = EntityId::from(random_queue_id());
         let (first, second) = (link_data(b"first"), link_data(b"second"));
         let new = self.new_queue().with_contact_link(link_id.clone(), first.clone());
         let key = self.key();

@@ -11,7 +11,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 use super::CryptoError;
 use super::dh::SharedSecret;
 use super::nonce::Nonce;
-use super::padding::{LENGTH_BYTES, unpad};
+use super::padding::content_range;
 use super::secret_box::{BOX_OVERHEAD, BoxKey};
 use crate::protocol::block::{BLOCK_SIZE, MAX_PAYLOAD};
 use crate::protocol::ids::SessionId;
@@ -90,8 +90,7 @@ impl BlockKeys {
     pub fn open_block(&mut self, block: &mut [u8]) -> Result<Range<usize>, CryptoError> {
         let (key, nonce) = self.receive.step();
         let padded = key.open_in_place(&nonce, block)?;
-        let length = unpad(padded)?.len();
-        Ok(LENGTH_BYTES..LENGTH_BYTES + length)
+        content_range(padded)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Padding that hides lengths: two bytes of length, the content, then `#` up to a fixed length. Spec: "pad".
 
+use std::ops::Range;
+
 use super::CryptoError;
 
 /// What fills the space after the content.
 const FILLER: u8 = b'#';
 /// Bytes of the length before the content.
-pub(super) const LENGTH_BYTES: usize = 2;
+const LENGTH_BYTES: usize = 2;
 /// The longest content that can be padded, in bytes. The reference stops two short of what the length could say.
 const MAX_CONTENT: usize = u16::MAX as usize - LENGTH_BYTES;
 
@@ -28,13 +30,17 @@ pub fn pad_with(out: &mut Vec<u8>, padded_length: usize, write: impl FnOnce(&mut
     Ok(())
 }
 
-/// The content of `padded`. What fills the rest is not looked at.
+/// Where in `padded` its content is. What fills the rest is not looked at.
 ///
 /// # Errors
 /// [`CryptoError::Padding`] when there is no length, or less content than it says.
-pub fn unpad(padded: &[u8]) -> Result<&[u8], CryptoError> {
+pub fn content_range(padded: &[u8]) -> Result<Range<usize>, CryptoError> {
     let (length, rest) = padded.split_first_chunk::<LENGTH_BYTES>().ok_or(CryptoError::Padding)?;
-    rest.get(..usize::from(u16::from_be_bytes(*length))).ok_or(CryptoError::Padding)
+    let length = usize::from(u16::from_be_bytes(*length));
+    if length > rest.len() {
+        return Err(CryptoError::Padding);
+    }
+    Ok(LENGTH_BYTES..LENGTH_BYTES + length)
 }
 
 #[cfg(test)]
@@ -48,6 +54,10 @@ mod tests {
     fn padded(content: &[u8], length: usize) -> Result<Vec<u8>, CryptoError> {
         let mut out = Vec::new();
         pad_with(&mut out, length, |out| out.extend_from_slice(content)).map(|()| out)
+    }
+
+    fn unpad(padded: &[u8]) -> Result<&[u8], CryptoError> {
+        content_range(padded).map(|range| &padded[range])
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Random bytes from the operating system.
 
-use crate::protocol::ids::{MessageId, QueueId, ServiceId};
+use bytes::Bytes;
+
+use super::nonce::Nonce;
+use crate::protocol::ids::{CorrelationId, MessageId, QueueId, ServiceId};
 
 /// `N` unpredictable bytes.
 ///
@@ -23,6 +26,11 @@ pub fn random_queue_id() -> QueueId {
 /// A new message ID.
 pub fn random_message_id() -> MessageId {
     MessageId(random_array())
+}
+
+/// A new correlation ID, for clients: as long as a nonce, because it is one for authenticators and forwarded commands.
+pub fn random_correlation_id() -> CorrelationId {
+    CorrelationId(Bytes::copy_from_slice(&random_array::<{ Nonce::LENGTH }>()))
 }
 
 /// A new service ID.

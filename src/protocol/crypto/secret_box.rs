@@ -3,6 +3,8 @@
 //! NaCl does that step only to secrets of X25519; the protocol does it to symmetric keys too, so that one key type serves
 //! both. A box is 16 bytes of authentication code, then the cipher text.
 
+use std::ops::Range;
+
 use dryoc::classic::crypto_core::crypto_core_hsalsa20;
 use dryoc::classic::crypto_secretbox::{
     crypto_secretbox_detached, crypto_secretbox_easy_inplace, crypto_secretbox_open_easy,
@@ -12,7 +14,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use super::CryptoError;
 use super::nonce::Nonce;
-use super::padding::{LENGTH_BYTES, pad_with, unpad};
+use super::padding::{content_range, pad_with};
 
 /// What a box is longer than its content, in bytes.
 pub const BOX_OVERHEAD: usize = 16;
@@ -87,9 +89,9 @@ impl BoxKey {
     /// [`CryptoError::Decryption`] as [`BoxKey::open`]; [`CryptoError::Padding`] when what is inside is not padded.
     pub fn open_padded(&self, nonce: &Nonce, sealed: &[u8]) -> Result<Vec<u8>, CryptoError> {
         let mut content = self.open(nonce, sealed)?;
-        let length = unpad(&content)?.len();
-        content.drain(..content.len().min(LENGTH_BYTES));
-        content.truncate(length);
+        let Range { start, end } = content_range(&content)?;
+        content.truncate(end);
+        content.drain(..start);
         Ok(content)
     }
 

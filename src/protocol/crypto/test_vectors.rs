@@ -11,9 +11,14 @@ pub(crate) fn vectors(name: &str) -> Value {
 }
 
 /// The bytes of a hex string.
+pub(crate) fn unhex(hex: &str) -> Vec<u8> {
+    assert!(hex.len().is_multiple_of(2));
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")).collect()
+}
+
+/// The bytes of a hex string.
 pub(crate) fn bytes(hex: &Value) -> Vec<u8> {
-    let hex = hex.as_str().expect("a hex string").as_bytes();
-    hex.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).expect("hex"), 16).expect("hex")).collect()
+    unhex(hex.as_str().expect("a hex string"))
 }
 
 /// The bytes of a hex string of known length.

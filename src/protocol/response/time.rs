@@ -21,7 +21,7 @@ pub(super) fn format(seconds: i64, nanoseconds: u32) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
-/// Seconds since 1970 and nanoseconds of a text that [`format`] could have made, with any number of fraction digits
+/// Seconds since 1970 and nanoseconds of a text that [`format()`] could have made, with any number of fraction digits
 /// (those past the ninth are dropped).
 pub(super) fn parse(text: &str) -> Option<(i64, u32)> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;

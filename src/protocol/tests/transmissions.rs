@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::vectors::{bytes, list, load, number, optional_bytes, sha256, text, version};
+use super::vectors::{bytes, list, load, number, optional_bytes, text, version};
 use crate::protocol::block::{BatchWriter, MAX_PAYLOAD, MAX_TRANSMISSIONS, TooLarge, split_batch};
 use crate::protocol::command::Command;
+use crate::protocol::crypto::sha256;
 use crate::protocol::encoding::Encode;
 use crate::protocol::ids::{CorrelationId, EntityId, SessionId};
 use crate::protocol::response::Response;
@@ -105,7 +106,7 @@ fn check_accepted(params: &TransmissionParams, sent: &ClientTransmission, expect
     assert_eq!(super::commands::encoded(&sent.command, params.version), bytes(expected, "command"));
     let service = if sent.service_signature.is_some() { ", service signature" } else { "" };
     assert_eq!(format!("{:?}{service}", sent.authorization), text(expected, "authorization"));
-    assert_eq!(sha256(&sent.authorized.to_vec()), bytes(expected, "authorized_sha256"));
+    assert_eq!(sha256(&sent.authorized.to_vec()).as_slice(), bytes(expected, "authorized_sha256"));
     assert_eq!(sent.authorized.parts().concat().len(), sent.authorized.len());
 }
 
@@ -180,7 +181,7 @@ fn transmissions_of(case: &Value) -> Vec<Bytes> {
         if block["error"].is_string() {
             transmissions.push(Bytes::from(vec![b'x'; 16_364]));
         } else if let Some(payload) = optional_bytes(block, "payload") {
-            assert_eq!(sha256(&payload), bytes(block, "payload_sha256"));
+            assert_eq!(sha256(&payload).as_slice(), bytes(block, "payload_sha256"));
             transmissions.extend(split_batch(&payload).expect("a batch"));
         } else {
             let (count, length) = (number(block, "count"), number(block, "payload_length") - 1);

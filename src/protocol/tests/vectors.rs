@@ -1,16 +1,10 @@
-//! Reading of the vector files.
+//! Fields of the vector files.
 
 use bytes::Bytes;
 use serde_json::Value;
 
+pub(crate) use crate::protocol::crypto::test_vectors::{unhex, vectors as load};
 use crate::protocol::version::Version;
-
-/// A file of `tests/vectors`.
-pub fn load(name: &str) -> Value {
-    let path = format!("{}/tests/vectors/{name}", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    serde_json::from_str(&text).expect("vectors are JSON")
-}
 
 pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().unwrap_or_else(|| panic!("{key} is not a list"))
@@ -32,11 +26,6 @@ pub fn optional_bytes(value: &Value, key: &str) -> Option<Bytes> {
     value[key].as_str().map(|hex| Bytes::from(unhex(hex)))
 }
 
-pub fn unhex(hex: &str) -> Vec<u8> {
-    assert!(hex.len().is_multiple_of(2));
-    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex")).collect()
-}
-
 pub fn version(value: &Value) -> Version {
     Version(u16::try_from(number(value, "version")).expect("a version"))
 }
@@ -45,8 +34,4 @@ pub fn version(value: &Value) -> Version {
 pub fn versions(case: &Value) -> impl Iterator<Item = Version> {
     let bound = |key| u16::try_from(number(case, key)).expect("a version");
     (bound("from")..=bound("to")).map(Version)
-}
-
-pub fn sha256(bytes: &[u8]) -> Vec<u8> {
-    ring::digest::digest(&ring::digest::SHA256, bytes).as_ref().to_vec()
 }

@@ -69,13 +69,13 @@ async fn compare_steps(subject: &dyn Subject, steps: Vec<Step>) {
 fn strip_sequence(op: &Op, outcome: &mut OpOutcome, last: &mut BTreeMap<QueueId, u64>) {
     match outcome {
         OpOutcome::Sent(sent) => {
-            let last = last.insert(*target(op), sent.sequence);
+            let last = last.insert(*op.queue(), sent.sequence);
             assert!(last.is_none_or(|last| last < sent.sequence));
             sent.sequence = 0;
         }
         OpOutcome::Acknowledged { next: Some(next), .. } => next.sequence = 0,
         OpOutcome::Done if matches!(op, Op::DeleteQueue { .. }) => {
-            last.remove(target(op));
+            last.remove(op.queue());
         }
         _ => {}
     }
@@ -139,7 +139,7 @@ impl Model {
                 Some(_) => OpOutcome::Done,
                 None => OpOutcome::NoQueue,
             },
-            op => match self.queues.get_mut(target(op)) {
+            op => match self.queues.get_mut(op.queue()) {
                 Some(queue) => queue.apply(op),
                 None => OpOutcome::NoQueue,
             },
@@ -258,25 +258,6 @@ fn named(record: &QueueRecord, party: Party) -> Option<QueueId> {
         Party::Sender => Some(record.sender_id),
         Party::Link => record.link_id,
         Party::Notifier => record.notifier.as_ref().map(|notifier| notifier.id),
-    }
-}
-
-fn target(op: &Op) -> &QueueId {
-    match op {
-        Op::CreateQueue(new) => &new.record.recipient_id,
-        Op::Send(message) => &message.queue,
-        Op::SecureQueue { queue, .. }
-        | Op::SetRecipientKeys { queue, .. }
-        | Op::SetLink { queue, .. }
-        | Op::DeleteLink { queue }
-        | Op::SetNotifier { queue, .. }
-        | Op::DeleteNotifier { queue }
-        | Op::SuspendQueue { queue }
-        | Op::BlockQueue { queue, .. }
-        | Op::UnblockQueue { queue }
-        | Op::DeleteQueue { queue }
-        | Op::Touch { queue, .. }
-        | Op::Acknowledge { queue, .. } => queue,
     }
 }
 

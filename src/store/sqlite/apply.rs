@@ -4,7 +4,6 @@ use rusqlite::Connection;
 
 use super::queues::QueueRow;
 use super::{messages, queues};
-use crate::protocol::QueueId;
 use crate::store::record::QueueStatus;
 use crate::store::{Op, OpOutcome};
 
@@ -17,29 +16,9 @@ fn apply(connection: &Connection, op: &Op, quota: u32) -> rusqlite::Result<OpOut
     if let Op::CreateQueue(new) = op {
         return queues::create(connection, new);
     }
-    match queues::find(connection, recipient_id(op))? {
+    match queues::find(connection, op.queue())? {
         None => Ok(OpOutcome::NoQueue),
         Some((queue, active)) => apply_to(connection, op, queue, active, quota),
-    }
-}
-
-/// The recipient ID of the queue that `op` is about.
-fn recipient_id(op: &Op) -> &QueueId {
-    match op {
-        Op::CreateQueue(new) => &new.record.recipient_id,
-        Op::Send(message) => &message.queue,
-        Op::SecureQueue { queue, .. }
-        | Op::SetRecipientKeys { queue, .. }
-        | Op::SetLink { queue, .. }
-        | Op::DeleteLink { queue }
-        | Op::SetNotifier { queue, .. }
-        | Op::DeleteNotifier { queue }
-        | Op::SuspendQueue { queue }
-        | Op::BlockQueue { queue, .. }
-        | Op::UnblockQueue { queue }
-        | Op::DeleteQueue { queue }
-        | Op::Touch { queue, .. }
-        | Op::Acknowledge { queue, .. } => queue,
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) fn find(connection: &Connection, id: &QueueId) -> rusqlite::Result<Op
         .optional()
 }
 
-/// [`Op::CreateQueue`].
+/// [`Op::CreateQueue`](crate::store::Op::CreateQueue).
 pub(super) fn create(connection: &Connection, new: &NewQueue) -> rusqlite::Result<OpOutcome> {
     let record = &new.record;
     if record.recipient_keys.is_empty() || record.link_id.is_some() != new.link_data.is_some() {
@@ -116,7 +116,7 @@ pub(super) fn create(connection: &Connection, new: &NewQueue) -> rusqlite::Resul
     Ok(OpOutcome::Done)
 }
 
-/// [`Op::SecureQueue`].
+/// [`Op::SecureQueue`](crate::store::Op::SecureQueue).
 pub(super) fn secure(connection: &Connection, queue: QueueRow, key: &PublicAuthKey) -> rusqlite::Result<OpOutcome> {
     let current: Option<PublicAuthKey> = connection
         .prepare_cached("SELECT sender_key FROM queues WHERE queue = ?1")?
@@ -132,7 +132,7 @@ pub(super) fn secure(connection: &Connection, queue: QueueRow, key: &PublicAuthK
     }
 }
 
-/// [`Op::SetRecipientKeys`].
+/// [`Op::SetRecipientKeys`](crate::store::Op::SetRecipientKeys).
 pub(super) fn set_recipient_keys(
     connection: &Connection,
     queue: QueueRow,
@@ -146,7 +146,8 @@ pub(super) fn set_recipient_keys(
     Ok(OpOutcome::Done)
 }
 
-/// Sets the status: [`Op::SuspendQueue`], [`Op::BlockQueue`] and [`Op::UnblockQueue`].
+/// Sets the status: [`Op::SuspendQueue`](crate::store::Op::SuspendQueue),
+/// [`Op::BlockQueue`](crate::store::Op::BlockQueue) and [`Op::UnblockQueue`](crate::store::Op::UnblockQueue).
 pub(super) fn set_status(
     connection: &Connection,
     queue: QueueRow,
@@ -158,14 +159,14 @@ pub(super) fn set_status(
     Ok(OpOutcome::Done)
 }
 
-/// [`Op::Touch`]. Most calls come on a day that is noted already and write nothing.
+/// [`Op::Touch`](crate::store::Op::Touch). Most calls come on a day that is noted already and write nothing.
 pub(super) fn touch(connection: &Connection, queue: QueueRow, day: Day) -> rusqlite::Result<OpOutcome> {
     let sql = "UPDATE queues SET updated_at = ?2 WHERE queue = ?1 AND updated_at IS NOT ?2";
     connection.prepare_cached(sql)?.execute(params![queue, day])?;
     Ok(OpOutcome::Done)
 }
 
-/// [`Op::SetLink`].
+/// [`Op::SetLink`](crate::store::Op::SetLink).
 pub(super) fn set_link(
     connection: &Connection,
     queue: QueueRow,
@@ -195,7 +196,7 @@ fn put_link_data(connection: &Connection, queue: QueueRow, data: &LinkData) -> r
     connection.prepare_cached(sql)?.execute(params![queue, &data.fixed[..], &data.user[..]])
 }
 
-/// [`Op::DeleteLink`].
+/// [`Op::DeleteLink`](crate::store::Op::DeleteLink).
 pub(super) fn delete_link(connection: &Connection, queue: QueueRow) -> rusqlite::Result<OpOutcome> {
     let sql = "UPDATE queues SET link_id = NULL WHERE queue = ?1 AND link_id IS NOT NULL";
     if connection.prepare_cached(sql)?.execute([queue])? > 0 {
@@ -215,7 +216,8 @@ pub(super) fn link_data(connection: &Connection, link_id: &QueueId) -> rusqlite:
         .optional()
 }
 
-/// [`Op::SetNotifier`] and, with `None`, [`Op::DeleteNotifier`].
+/// [`Op::SetNotifier`](crate::store::Op::SetNotifier) and, with `None`,
+/// [`Op::DeleteNotifier`](crate::store::Op::DeleteNotifier).
 pub(super) fn set_notifier(
     connection: &Connection,
     queue: QueueRow,
@@ -243,7 +245,7 @@ pub(super) fn set_notifier(
     Ok(OpOutcome::NotifierWas(was.map(Box::new)))
 }
 
-/// [`Op::DeleteQueue`]: whole pages of messages are freed without being written.
+/// [`Op::DeleteQueue`](crate::store::Op::DeleteQueue): whole pages of messages are freed without being written.
 pub(super) fn delete(connection: &Connection, queue: QueueRow) -> rusqlite::Result<OpOutcome> {
     connection.prepare_cached("DELETE FROM messages WHERE queue = ?1")?.execute([queue])?;
     connection.prepare_cached("DELETE FROM link_data WHERE queue = ?1")?.execute([queue])?;

@@ -15,7 +15,7 @@ use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, UnixTime};
 
 /// The most certificates in a chain: leaf, identity, network, authority.
-pub const MAX_CHAIN: usize = 4;
+const MAX_CHAIN: usize = 4;
 
 /// The version field of an X.509 v3 certificate.
 const X509_V3: i32 = 2;

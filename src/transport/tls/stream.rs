@@ -3,9 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
-use futures_util::task::noop_waker_ref;
 use rustls::CommonState;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -75,7 +74,7 @@ impl SecureStream for TlsStream {
     fn close(&mut self) {
         self.send_close_notify();
         // What the kernel does not take now is lost: the peer then sees the socket close without a goodbye.
-        let _ = Pin::new(&mut self.0).poll_flush(&mut Context::from_waker(noop_waker_ref()));
+        let _ = Pin::new(&mut self.0).poll_flush(&mut Context::from_waker(Waker::noop()));
     }
 }
 

@@ -5,18 +5,10 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::protocol::certificate::Credentials;
-use crate::transport::testing::{KeyKind, Template, credentials, credentials_of};
-
-async fn sockets() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
-    (client.unwrap(), server.unwrap().0)
-}
+use crate::transport::testing::{KeyKind, Template, credentials, credentials_of, sockets};
 
 async fn shake(
     server: &TlsServer,

@@ -8,6 +8,34 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, 
 use super::{chain, signature};
 use crate::protocol::certificate::{ChainParts, Fingerprint};
 
+/// The part that is the same on both sides: signatures by Ed25519 and Ed448, and none of TLS 1.2.
+macro_rules! signatures_of_tls13 {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            Err(PeerIncompatible::ServerDoesNotSupportTls12Or13.into())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            signature::verify(message, certificate, signed.scheme, signed.signature())?;
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            signature::SCHEMES.to_vec()
+        }
+    };
+}
+
 /// A server's view of clients: a certificate is asked for, without naming authorities, and need not be there.
 #[derive(Debug)]
 pub(super) struct AnyClient;
@@ -31,28 +59,7 @@ impl ClientCertVerifier for AnyClient {
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(PeerIncompatible::ServerDoesNotSupportTls12Or13.into())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        signature::verify(message, certificate, signed.scheme, signed.signature())?;
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        signature::SCHEMES.to_vec()
-    }
+    signatures_of_tls13!();
 }
 
 /// A client's view of a relay: whatever its name, its chain of 2 to 4 certificates has this identity.
@@ -84,26 +91,5 @@ impl ServerCertVerifier for RelayWithFingerprint {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(PeerIncompatible::ServerDoesNotSupportTls12Or13.into())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        signature::verify(message, certificate, signed.scheme, signed.signature())?;
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        signature::SCHEMES.to_vec()
-    }
+    signatures_of_tls13!();
 }

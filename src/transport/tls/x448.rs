@@ -78,6 +78,7 @@ impl ActiveKeyExchange for X448Exchange {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::crypto::test_vectors::unhex;
 
     const ALICE: &str = concat!(
         "9a8f4925d1519f5775cf46b04b5800d4ee9ee8bae8bc5565d498c28d",
@@ -91,10 +92,6 @@ mod tests {
         "07fff4181ac6cc95ec1c16a94a0f74d12da232ce40a77552281d282b",
         "b60c0b56fd2464c335543936521c24403085d59a449a5037514a879d"
     );
-
-    fn unhex(hex: &str) -> Vec<u8> {
-        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
-    }
 
     /// RFC 7748, section 6.2.
     #[test]
