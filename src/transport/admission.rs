@@ -60,11 +60,11 @@ impl Admission {
         Arc::new(Admission { places, admitted: Mutex::default() })
     }
 
-    /// Waits for a place. While it waits the oldest handshakes give way, each after its [`GRACE`].
+    /// Waits for a place. For each that waits the oldest handshake gives way, after its [`GRACE`].
     pub async fn admit(self: &Arc<Self>) -> Place {
         let mut permit = std::pin::pin!(Arc::clone(&self.places).acquire_owned());
+        let mut evicted = false;
         loop {
-            let oldest = self.oldest();
             tokio::select! {
                 biased;
                 permit = &mut permit => match permit {
@@ -72,7 +72,7 @@ impl Admission {
                     // Nobody closes the semaphore; were it closed, nobody could be admitted.
                     Err(_) => std::future::pending::<()>().await,
                 },
-                () = pass(oldest.map(|(since, _)| since)) => self.evict(),
+                () = pass(self.oldest()), if !evicted => evicted = self.evict(),
             }
         }
     }
@@ -85,19 +85,20 @@ impl Admission {
         Place { number, give_way, admission: Arc::clone(self), _permit: permit }
     }
 
-    fn oldest(&self) -> Option<(Instant, u64)> {
+    /// When the oldest handshake that was not told to give way has begun.
+    fn oldest(&self) -> Option<Instant> {
         let admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
-        admitted.handshakes.first_key_value().map(|(number, (since, _))| (*since, *number))
+        admitted.handshakes.first_key_value().map(|(_, (since, _))| *since)
     }
 
-    /// Tells the oldest handshake to give way, if it has had its time.
-    fn evict(&self) {
+    /// Tells the oldest handshake to give way, if it has had its time. Whether one was told.
+    fn evict(&self) -> bool {
         let mut admitted = self.admitted.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(oldest) = admitted.handshakes.first_entry()
-            && oldest.get().0.elapsed() >= GRACE
-        {
-            oldest.remove().1.notify_one();
-        }
+        let Some(oldest) = admitted.handshakes.first_entry().filter(|oldest| oldest.get().0.elapsed() >= GRACE) else {
+            return false;
+        };
+        oldest.remove().1.notify_one();
+        true
     }
 }
 
@@ -182,7 +183,7 @@ mod tests {
         });
         tokio::time::sleep(GRACE - Duration::from_millis(1)).await;
         assert!(first.give_way().now_or_never().is_none());
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(first.give_way().now_or_never().is_some());
         assert!(second.give_way().now_or_never().is_none());
         drop(first);
