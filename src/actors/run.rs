@@ -144,7 +144,7 @@ fn server_config(setup: ServerSetup, store: Arc<dyn Store>) -> Result<ServerConf
         patience: patience(&setup.settings),
         expiry_interval: setup.settings.store.expiration.check_interval,
         expire_on_start: setup.settings.store.expiration.on_start,
-        max_connections: transport.max_connections.min(connections_for(raise_file_limit())),
+        max_connections: transport.max_connections,
         max_handshakes: transport.max_handshakes,
         log_tls_errors: transport.log_tls_errors,
         workers: transport.workers.map_or(cores, NonZeroUsize::get),

@@ -9,7 +9,7 @@ use super::console::Console;
 use super::error::CommandError;
 use super::files::{Access, NewFiles};
 use super::identity::address;
-use super::options::{DEFAULT_SOURCE_CODE, InitOptions, parse_uri};
+use super::options::{InitOptions, parse_uri};
 use super::template;
 use crate::protocol::certificate::Fingerprint;
 use crate::protocol::crypto::random_array;
@@ -150,14 +150,15 @@ fn ask_password(options: &mut InitOptions, console: &mut Console<'_>) -> Result<
 }
 
 fn ask_source_code(options: &mut InitOptions, console: &mut Console<'_>) -> Result<Option<()>, CommandError> {
-    let current = options.source_code.take().unwrap_or_else(|| DEFAULT_SOURCE_CODE.to_owned());
+    let current = options.source_code.take();
+    let shown = current.as_deref().unwrap_or("none, though the licence asks for it").to_owned();
     loop {
-        let Some(answer) = console.ask(format_args!("Enter server source code URI ({current}): "))? else {
+        let Some(answer) = console.ask(format_args!("Enter server source code URI ({shown}): "))? else {
             return Ok(None);
         };
-        match if answer.is_empty() { Ok(current.clone()) } else { parse_uri(&answer) } {
+        match if answer.is_empty() { Ok(current.clone()) } else { parse_uri(&answer).map(Some) } {
             Ok(uri) => {
-                options.source_code = Some(uri);
+                options.source_code = uri;
                 return Ok(Some(()));
             }
             Err(why) => console.say(format_args!("Invalid source code URI: {why}."))?,
