@@ -90,6 +90,21 @@ impl Table {
 
 type TableRef = Rc<RefCell<Table>>;
 
+/// A connection's place in the table and among all connections, given up when it is dropped.
+struct Listed {
+    id: ConnectionId,
+    table: TableRef,
+    services: Arc<Services>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.table.borrow_mut().remove(self.id);
+        self.services.counters.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The actor.
 pub struct Worker {
     shared: WorkerShared,
@@ -185,16 +200,9 @@ fn start(shared: &WorkerShared, table: &TableRef, accepted: Accepted, permit: Ow
     let session = Session::new(session);
     let core = Core::new(Encoder::new(session.params), shared.services.settings.client_blocks);
     table.borrow_mut().connections.insert(id, Rc::clone(&core));
-    let on_end = {
-        let (table, services) = (Rc::clone(table), Arc::clone(&shared.services));
-        Box::new(move || {
-            table.borrow_mut().remove(id);
-            services.counters.connections.fetch_sub(1, Ordering::Relaxed);
-            drop(permit);
-        })
-    };
+    let held = Listed { id, table: Rc::clone(table), services: Arc::clone(&shared.services), _permit: permit };
     Counters::count(&shared.services.counters.connections);
-    Connection::start(id, stream, session, core, Arc::clone(&shared.services), on_end);
+    Connection::start(id, stream, session, core, Arc::clone(&shared.services), Box::new(held));
 }
 
 impl Handler<Letter<Drain>> for Worker {

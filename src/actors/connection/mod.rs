@@ -47,8 +47,9 @@ use crate::transport::block_io::BlockIo;
 /// arrive in between; others wait.
 pub const MAILBOX: usize = 16;
 
-/// What is done when the connection has ended: runs after its subscriptions were given up.
-pub type OnEnd = Box<dyn FnOnce()>;
+/// What the connection holds until it has ended and its subscriptions are given up: dropping it tells its owner. Dropped
+/// also when the connection panics.
+pub type Held = Box<dyn std::any::Any>;
 
 /// One client's connection.
 pub struct Connection<I: BlockIo> {
@@ -61,7 +62,7 @@ pub struct Connection<I: BlockIo> {
     fetching: Option<LocalBoxFuture<'static, ()>>,
     pause: Option<std::pin::Pin<Box<tokio::time::Sleep>>>,
     reason: CloseReason,
-    on_end: Option<OnEnd>,
+    held: Option<Held>,
 }
 
 impl<I: BlockIo + Unpin> Connection<I> {
@@ -72,7 +73,7 @@ impl<I: BlockIo + Unpin> Connection<I> {
         session: Session,
         core: CoreRef,
         services: Arc<Services>,
-        on_end: OnEnd,
+        held: Held,
     ) -> ConnectionRef {
         let context = Context::new();
         let address = actix::AsyncContext::address(&context);
@@ -89,7 +90,7 @@ impl<I: BlockIo + Unpin> Connection<I> {
             fetching: None,
             pause: None,
             reason: CloseReason::Peer,
-            on_end: Some(on_end),
+            held: Some(held),
         });
         me
     }
@@ -122,7 +123,7 @@ impl<I: BlockIo + Unpin> Actor for Connection<I> {
         self.io.close();
         debug!(reason = ?self.reason, "connection closed");
         let (core, job) = (Rc::clone(&self.core), self.job.take());
-        let (registry, id, on_end) = (self.services.registry.clone(), self.me.id, self.on_end.take());
+        let (registry, id, held) = (self.services.registry.clone(), self.me.id, self.held.take());
         core.borrow_mut().close(CloseReason::Peer);
         actix_rt::spawn(async move {
             if let Some(job) = job {
@@ -131,9 +132,7 @@ impl<I: BlockIo + Unpin> Actor for Connection<I> {
             let queues = core.borrow_mut().subscriptions.drain();
             // Fails only when the registry has stopped, which is when nobody is subscribed to anything.
             let _ = registry.unsubscribe(id, &queues).await;
-            if let Some(on_end) = on_end {
-                on_end();
-            }
+            drop(held);
         });
     }
 }

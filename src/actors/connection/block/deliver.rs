@@ -26,8 +26,12 @@ pub async fn deliver(cx: &JobContext, segment: &mut Segment) {
                 // Who sends to itself gets the message before the answer.
                 cx.core.borrow_mut().deliver(delivery, Source::Pushed);
             } else {
-                // A subscriber that is gone gets the message with its next SUB.
-                let _ = subscriber.events.post(ConnectionEvent::Deliver(delivery)).await;
+                let queue = delivery.queue;
+                if subscriber.events.post(ConnectionEvent::Deliver(delivery)).await.is_err() {
+                    // It is gone, and gets the message with its next SUB. Should it have had no time to say so (a defect
+                    // that made it panic), the registry must not remember it for ever.
+                    let _ = cx.services.registry.unsubscribe(subscriber.id, &[queue]).await;
+                }
             }
         }
     }

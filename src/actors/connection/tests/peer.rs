@@ -83,14 +83,20 @@ impl World {
         let core = Core::new(Encoder::new(params), self.services.settings.client_blocks);
         let wire = Rc::new(Wire::default());
         let ended = Rc::new(Cell::new(false));
-        let on_end = {
-            let ended = Rc::clone(&ended);
-            Box::new(move || ended.set(true))
-        };
+        let held = Box::new(EndSign(Rc::clone(&ended)));
         let io = ScriptedIo(Rc::clone(&wire));
         let services = Arc::clone(&self.services);
-        let handle = Connection::start(id, io, session, Rc::clone(&core), services, on_end);
+        let handle = Connection::start(id, io, session, Rc::clone(&core), services, held);
         Peer { wire, core, handle, params, ended, received: RefCell::default() }
+    }
+}
+
+/// Dropped when the connection has ended.
+struct EndSign(Rc<Cell<bool>>);
+
+impl Drop for EndSign {
+    fn drop(&mut self) {
+        self.0.set(true);
     }
 }
 
