@@ -1,7 +1,8 @@
 //! A relay of the SimpleX Messaging Protocol (SMP), versions 6 to 20.
 //!
 //! The map of the house. Arrows go one way: `actors` use `store`, `transport` and `protocol`; `transport` uses
-//! `protocol`; `store` uses only the types of `protocol`; nothing points back at `actors`.
+//! `protocol`; `store` uses only the types of `protocol`; nothing points back at `actors`. `actors` is handed the checked
+//! `settings` by `cli`, to which `main` gives the function that runs the server.
 //!
 //! - [`protocol`]: bytes in, values out. Every command, response and error, blocks, handshake and cryptography. Pure: no
 //!   I/O, no clock, no async.

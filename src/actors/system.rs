@@ -69,7 +69,7 @@ pub struct ServerConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// A port could not be listened on.
-    #[error("cannot listen: {0}")]
+    #[error("{0}")]
     Listen(std::io::Error),
     /// Something ended that the server can not do without; a defect.
     #[error("{0} has ended unasked: this is a defect, please report it with the log")]

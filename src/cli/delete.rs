@@ -7,11 +7,13 @@ use std::path::Path;
 use super::console::Console;
 use super::error::CommandError;
 use crate::settings::Paths;
+use crate::store::sqlite::{OpenError, StoreLock};
 
 /// Deletes the configuration and log directories of an installation, if the operator confirms it.
 pub fn delete(paths: &Paths, console: &mut Console<'_>) -> Result<(), CommandError> {
     // Also a guard: a mistyped path names a directory without an INI file, and nothing is deleted.
     super::require_installation(paths)?;
+    let _lock = lock_store(&paths.store())?;
     let warning = format!(
         "WARNING: this deletes {} and {} with everything in them.\n\
          The identity of the server and all its queues will be lost for ever. THIS CANNOT BE UNDONE!",
@@ -25,6 +27,15 @@ pub fn delete(paths: &Paths, console: &mut Console<'_>) -> Result<(), CommandErr
     delete_directory(&paths.log)?;
     console.say("Deleted configuration and log files")?;
     Ok(())
+}
+
+/// A server that runs would go on answering, and what it answered would be lost.
+fn lock_store(store: &Path) -> Result<Option<StoreLock>, CommandError> {
+    if !store.exists() {
+        return Ok(None);
+    }
+    let stop_first = |error: OpenError| CommandError::refused(format!("{error}\nStop the server first."));
+    StoreLock::take(store).map(Some).map_err(stop_first)
 }
 
 /// Deletes what is in `path`, then `path` itself, which stays if it is the mount point of a volume or its parent is not ours.

@@ -123,13 +123,9 @@ fn describe(settings: &Settings) -> Vec<String> {
         StoreLocation::File(path) => format!("Store: {}", path.display()),
         StoreLocation::Memory => "Store: in memory, nothing is kept on restart".to_owned(),
     };
-    let ports = transport.ports.iter().map(|port| format!("Serving SMP protocol on port {port} (TLS)..."));
+    let ports = transport.ports.iter().map(|port| format!("SMP port {port} (TLS)"));
     let inactive = match settings.inactive_clients {
-        Some(inactive) => format!(
-            "expiring clients inactive for {} seconds every {} seconds",
-            inactive.ttl.as_secs(),
-            inactive.check_interval.as_secs()
-        ),
+        Some(inactive) => format!("expiring clients inactive for {}", duration_text(inactive.ttl)),
         None => "not expiring inactive clients".to_owned(),
     };
     let new_queues = match (settings.auth.new_queues, &settings.auth.create_password) {

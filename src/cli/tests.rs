@@ -217,7 +217,7 @@ fn start_hands_everything_to_the_server_and_returns_its_error() {
     assert!(setup.maintenance);
     assert_eq!(setup.identity.chain.len(), 2);
     assert_eq!(setup.paths, place.paths);
-    for expected in ["Serving SMP protocol on port 5223", "expiring messages after 21 days", "requires password"] {
+    for expected in ["SMP port 5223", "expiring messages after 21 days", "requires password"] {
         assert!(told.contains(expected), "{expected} in {told}");
     }
     assert_eq!(place.run("start", "").unwrap_err(), "served");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use crate::protocol::crypto::CryptoError;
+use crate::protocol::encoding::Encode;
 use crate::protocol::error::ErrorType;
 use crate::protocol::response::Response;
 use crate::transport::client::ConnectError;
@@ -44,7 +45,7 @@ pub enum ClientError {
     #[error("the command does not fit in a block")]
     TooLarge,
     /// The command was refused.
-    #[error("the relay answered ERR {0:?}")]
+    #[error("the relay answered ERR {}", in_words(.0))]
     Refused(ErrorType),
     /// The answer is not one of those that the command can have.
     #[error("expected {expected}, got {got}")]
@@ -69,5 +70,18 @@ impl ClientError {
             Response::Err(error) => ClientError::Refused(error),
             other => ClientError::Unexpected { expected, got: other.name() },
         }
+    }
+}
+
+/// An error as the protocol writes it, and what to do about the commonest.
+fn in_words(error: &ErrorType) -> String {
+    let mut bytes = Vec::new();
+    error.encode(&mut bytes);
+    let written = String::from_utf8_lossy(&bytes).into_owned();
+    match error {
+        ErrorType::Auth => {
+            format!("{written} (to NEW: a password is missing or wrong in the address, or no queues may be created)")
+        }
+        _ => written,
     }
 }

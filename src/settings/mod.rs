@@ -67,7 +67,7 @@ pub fn load(paths: &Paths, environment: &Environment) -> Result<Loaded, Settings
     let path = paths.ini();
     let unreadable = |text: String| {
         let place = path.display().to_string();
-        SettingsError { problems: vec![Problem { place, text }] }
+        SettingsError::new(vec![Problem { place, text }], Vec::new())
     };
     let bytes = std::fs::read(&path).map_err(|e| unreadable(format!("cannot be read: {e}")))?;
     let text = String::from_utf8(bytes).map_err(|e| {
@@ -84,7 +84,7 @@ pub fn load(paths: &Paths, environment: &Environment) -> Result<Loaded, Settings
 /// All mistakes of both.
 pub fn parse(path: &Path, text: &str, paths: &Paths, environment: &Environment) -> Result<Loaded, SettingsError> {
     let ini = IniFile::parse(path, text);
-    let layers = Layers::new(&ini, environment).map_err(|problem| SettingsError { problems: vec![problem] })?;
+    let layers = Layers::new(&ini, environment).map_err(|problem| SettingsError::new(vec![problem], Vec::new()))?;
     let mut notes = layers::unknown_keys(&ini, environment);
     let waiting = layers.not_implemented();
     if !waiting.is_empty() {
@@ -101,6 +101,6 @@ pub fn parse(path: &Path, text: &str, paths: &Paths, environment: &Environment) 
     };
     match reader.into_problems() {
         problems if problems.is_empty() => Ok(Loaded { settings, notes }),
-        problems => Err(SettingsError { problems }),
+        problems => Err(SettingsError::new(problems, notes)),
     }
 }

@@ -20,8 +20,25 @@ impl fmt::Display for Problem {
 /// All mistakes of the settings at once, at least one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct SettingsError {
-    /// In the order of the file, then of the keys.
+    /// Those of the file in its order, then those of the environment.
     pub problems: Vec<Problem>,
+    /// What else the operator should know: an unknown key is often a known one misspelt.
+    pub notes: Vec<Note>,
+}
+
+impl Problem {
+    /// The line of the file, for sorting; what has none comes last.
+    fn line(&self) -> usize {
+        self.place.rsplit(':').next().and_then(|line| line.parse().ok()).unwrap_or(usize::MAX)
+    }
+}
+
+impl SettingsError {
+    /// These mistakes, in order.
+    pub fn new(mut problems: Vec<Problem>, notes: Vec<Note>) -> Self {
+        problems.sort_by_key(Problem::line);
+        SettingsError { problems, notes }
+    }
 }
 
 impl fmt::Display for SettingsError {
@@ -30,7 +47,8 @@ impl fmt::Display for SettingsError {
             1 => write!(f, "the settings have a mistake:")?,
             n => write!(f, "the settings have {n} mistakes:")?,
         }
-        self.problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))
+        self.problems.iter().try_for_each(|problem| write!(f, "\n  {problem}"))?;
+        self.notes.iter().try_for_each(|note| write!(f, "\n  note: {note}"))
     }
 }
 

@@ -138,7 +138,12 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
         }
         bound => bound,
     };
-    bound.map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}")))
+    let hint = |error: &io::Error| match error.kind() {
+        io::ErrorKind::PermissionDenied => " (ports below 1024 need root or CAP_NET_BIND_SERVICE)",
+        io::ErrorKind::AddrInUse => " (another server listens there)",
+        _ => "",
+    };
+    bound.map_err(|error| io::Error::new(error.kind(), format!("cannot listen on {address}: {error}{}", hint(&error))))
 }
 
 fn has_ipv6() -> bool {

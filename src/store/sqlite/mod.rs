@@ -99,6 +99,20 @@ impl Default for SqliteOptions {
     }
 }
 
+/// Keeps others from the store in this file, as a server that runs on it does, until it is dropped.
+#[derive(Debug)]
+pub struct StoreLock(#[allow(dead_code, reason = "held for its Drop")] std::fs::File);
+
+impl StoreLock {
+    /// Locks the store.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] while a server runs on it, and those of the file system.
+    pub fn take(path: &std::path::Path) -> Result<Self, OpenError> {
+        open::lock_file(path).map(StoreLock)
+    }
+}
+
 /// A store in SQLite.
 ///
 /// To be closed with [`Store::close`]. Merely dropped, its threads finish what they were given and end by themselves, a

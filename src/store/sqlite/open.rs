@@ -105,7 +105,7 @@ fn open_file(path: &Path, options: &SqliteOptions) -> Result<Database, OpenError
 /// SQLite's own exclusive mode would lock our readers out, and a lock on the database itself would meet SQLite's locks,
 /// which a process loses whenever it closes any handle of the file. The lock's file stays: to delete it would let two
 /// servers lock two files of one name.
-fn lock_file(path: &Path) -> Result<File, OpenError> {
+pub(super) fn lock_file(path: &Path) -> Result<File, OpenError> {
     let io_error = |source| OpenError::Io { path: path.to_owned(), source };
     let file = private_file(&with_suffix(path, ".lock")).map_err(io_error)?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
