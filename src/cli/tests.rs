@@ -314,6 +314,18 @@ fn cert_needs_the_key_of_the_authority() {
 }
 
 #[test]
+fn delete_refuses_while_a_server_runs_on_the_store() {
+    let place = Place::initialized();
+    fs::write(place.paths.store(), "").unwrap();
+    let running = crate::store::sqlite::StoreLock::take(&place.paths.store()).unwrap();
+    let refusal = place.run("delete", "Y\n").unwrap_err();
+    assert!(refusal.contains("Stop the server first"), "{refusal}");
+    assert!(place.paths.store().exists());
+    drop(running);
+    assert!(place.run("delete", "Y\n").unwrap().contains("Deleted"));
+}
+
+#[test]
 fn delete_deletes_only_what_was_confirmed() {
     let place = Place::initialized();
     fs::create_dir(place.paths.log.join("messages")).unwrap();

@@ -184,6 +184,15 @@ fn all_mistakes_are_reported_at_once() {
     for part in ["ini:1: ", "ini:3: ", "ini:4: ", "ini:6: ", "ini:7: ", "SMP_SERVER__STORE_LOG__SYNC: "] {
         assert!(told.contains(part), "{part} in {told}");
     }
+    let places: Vec<_> = error.problems.iter().map(|problem| problem.place.as_str()).collect();
+    assert!(places[..5].is_sorted() && places[5].starts_with("SMP_SERVER"), "{places:?}");
+}
+
+#[test]
+fn a_misspelt_key_is_told_beside_the_mistakes() {
+    let text = "[TRANSPORT]\nport = x\nmax_conections = 5\n";
+    let told = parse_with(text, &[]).unwrap_err().to_string();
+    assert!(told.contains("note: ") && told.contains("max_conections") && told.contains("max_connections"), "{told}");
 }
 
 #[test]
