@@ -209,6 +209,20 @@ async fn a_contact_queue_shows_its_link_and_can_not_be_secured_by_its_sender() {
 }
 
 #[actix::test]
+async fn a_queue_takes_sixteen_recipient_keys_and_no_more() {
+    let world = World::new();
+    let peer = world.connect();
+    let queue = peer.create_with(false, QueueRequest::Contact(None)).await;
+    let rkey = |count: usize| {
+        let others = (1..count).map(|_| signing_key().public_key().unwrap());
+        Command::Rkey(std::iter::once(queue.key.public_key().unwrap()).chain(others).collect())
+    };
+    let too_many = peer.ask(queue.recipient(), Some(&queue.key), rkey(17)).await;
+    assert_eq!(too_many, command_error(CommandError::Prohibited));
+    assert_eq!(peer.ask(queue.recipient(), Some(&queue.key), rkey(16)).await, Response::Ok);
+}
+
+#[actix::test]
 async fn messages_larger_than_the_version_allows_are_refused() {
     let world = World::new();
     for (version, largest) in [(6, 16_088), (8, 16_064), (11, 16_048), (20, 16_048)] {
