@@ -5,12 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::World;
-use super::peer::{Queue, send, settle, until};
+use super::peer::{Queue, send, settle, signing_key, until};
 use crate::actors::connection::core::{CloseReason, Patience};
 use crate::actors::connection::subscription::Delivered;
 use crate::actors::connection::{ConnectionEvent, Delivery, MAILBOX};
 use crate::actors::mailbox::SendError;
-use crate::protocol::command::Command;
+use crate::protocol::command::{Command, LinkData, QueueRequest};
+use crate::protocol::error::ErrorType;
 use crate::protocol::response::Response;
 use crate::protocol::{EntityId, MessageId, QueueId};
 
@@ -242,6 +243,32 @@ async fn a_block_of_acknowledgements_is_not_answered_with_more_messages_than_the
             }
         }
     }
+}
+
+#[actix::test]
+async fn a_command_that_waited_behind_a_slow_reader_is_judged_by_the_queue_as_it_is_then() {
+    let world = World::with(|settings| settings.client_blocks = 1, 128);
+    let (owner, attacker) = (world.connect(), world.connect());
+    let contact = owner.create_with(false, QueueRequest::Contact(None)).await;
+    let link_id = EntityId::from(QueueId([6; 24]));
+    let data = LinkData { fixed: Bytes::from_static(b"fixed"), user: Bytes::from_static(b"user") };
+    let set = Command::Lset(link_id.clone(), data);
+    assert_eq!(owner.ask(contact.recipient(), Some(&contact.key), set).await, Response::Ok);
+    let queue = owner.create().await;
+    attacker.block(true);
+    let mut asks = vec![(link_id, None, Command::Lget); 40];
+    asks.push((queue.sender(), None, send(b"while it was not secured")));
+    let ids = attacker.put(&asks);
+    until("the answers wait", || attacker.core.borrow().outbound.room() == 0).await;
+    for _ in 0..100 {
+        settle().await;
+    }
+    let key = signing_key().public_key().unwrap();
+    assert_eq!(owner.ask(queue.recipient(), Some(&queue.key), Command::Key(key)).await, Response::Ok);
+    attacker.block(false);
+    let answers = attacker.gather(41).await;
+    let sent = answers.iter().find(|t| Some(&t.correlation_id) == ids.last()).unwrap();
+    assert_eq!(sent.response, Ok(Response::Err(ErrorType::Auth)));
 }
 
 #[actix::test]
