@@ -39,7 +39,7 @@ impl Housekeeping {
             debug!("the last expiry still goes on");
             return;
         }
-        let job = expire(Arc::clone(&self.services)).into_actor(self);
+        let job = tidy(Arc::clone(&self.services)).into_actor(self);
         ctx.spawn(job.map(|(), housekeeping, _| housekeeping.working = false));
     }
 }
@@ -48,15 +48,22 @@ impl Actor for Housekeeping {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        if self.services.settings.message_ttl.is_some() {
-            ctx.run_interval(self.interval, Self::begin);
-        }
+        ctx.run_interval(self.interval, Self::begin);
         ctx.run_interval(METRICS_INTERVAL, |housekeeping, _| metrics::log(&housekeeping.services));
     }
 }
 
-/// Deletes all messages that are too old.
-async fn expire(services: Arc<Services>) {
+/// Deletes all messages that are too old, and what is left of queues that were deleted long ago.
+async fn tidy(services: Arc<Services>) {
+    expire(&services).await;
+    match services.store.purge_deleted_queues(services.clock.now()).await {
+        Ok(0) => {}
+        Ok(queues) => info!(queues, "removed queues that were deleted long ago"),
+        Err(failure) => warn!(%failure, "deleted queues could not be removed; trying again at the next interval"),
+    }
+}
+
+async fn expire(services: &Services) {
     let Some(before) = services.settings.expire_before(services.clock.now()) else { return };
     match expire_all(services.store.as_ref(), before).await {
         Ok(0) => {}
@@ -75,9 +82,9 @@ async fn expire(services: Arc<Services>) {
 pub async fn expire_all(store: &dyn Store, before: Timestamp) -> Result<u64, StoreError> {
     let mut total: u64 = 0;
     loop {
-        let deleted = store.expire_messages(before, STEP).await?;
-        total += u64::from(deleted);
-        if deleted < STEP {
+        let step = store.expire_messages(before, STEP).await?;
+        total += u64::from(step.deleted);
+        if !step.more {
             return Ok(total);
         }
     }
@@ -95,7 +102,7 @@ mod tests {
     use crate::actors::supervision::Alarm;
     use crate::protocol::QueueId;
     use crate::protocol::command::LinkData;
-    use crate::store::{Counts, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState};
+    use crate::store::{Counts, ExpiryStep, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState};
 
     /// A store with nothing but messages that expire, as many as one is told to have.
     #[derive(Default)]
@@ -128,14 +135,15 @@ mod tests {
             Err(StoreError::Closed)
         }
 
-        async fn expire_messages(&self, _: Timestamp, limit: u32) -> Result<u32, StoreError> {
+        async fn expire_messages(&self, _: Timestamp, limit: u32) -> Result<ExpiryStep, StoreError> {
             self.asked.fetch_add(1, Ordering::Relaxed);
             if let Some(stuck) = &self.stuck {
                 stuck.notified().await;
             }
             let deleted = self.left.load(Ordering::Relaxed).min(usize::try_from(limit).unwrap());
             self.left.fetch_sub(deleted, Ordering::Relaxed);
-            Ok(u32::try_from(deleted).unwrap())
+            let deleted = u32::try_from(deleted).unwrap();
+            Ok(ExpiryStep { deleted, more: deleted == limit })
         }
 
         async fn counts(&self) -> Result<Counts, StoreError> {

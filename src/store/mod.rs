@@ -9,15 +9,18 @@
 pub(crate) mod conformance;
 pub mod metrics;
 pub mod op;
+pub mod postgres;
 pub mod record;
 pub mod sqlite;
+pub mod transfer;
 
 use async_trait::async_trait;
 
 pub use metrics::{LineMetrics, StoreMetrics};
 pub use op::{Op, OpOutcome, Sent};
 pub use record::{
-    Day, DhSecret, Message, MessageContent, NewQueue, Notifier, Party, QueueRecord, QueueStatus, Timestamp,
+    Day, DhSecret, Message, MessageContent, NewQueue, Notifier, Party, QueueRecord, QueueStatus, ServiceRecord,
+    Timestamp,
 };
 
 use crate::protocol::command::LinkData;
@@ -89,6 +92,15 @@ pub struct Counts {
     pub messages: u64,
 }
 
+/// What a step of [`Store::expire_messages`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpiryStep {
+    /// Messages that it deleted.
+    pub deleted: u32,
+    /// Whether there are more to be looked at.
+    pub more: bool,
+}
+
 /// A store of queues and messages.
 ///
 /// Every call may be dropped at any point by its caller: what it had handed over is then done wholly or not at all.
@@ -112,13 +124,18 @@ pub trait Store: Send + Sync + 'static {
     /// An operation that finds its conditions not met ([`OpOutcome`]) changes nothing and does not hinder the others.
     async fn apply(&self, ops: Vec<Op>) -> Result<Vec<OpOutcome>, StoreError>;
 
-    /// Deletes up to `limit` messages that were sent before `before` (in whole seconds), oldest first. Answers how many;
-    /// fewer than `limit` means that there are no more. All are one transaction, and what is written meanwhile waits: some
-    /// hundred are a good `limit`.
+    /// Takes one step in deleting the messages that were sent before `before` (in whole seconds): deletes about `limit` of
+    /// them at most, or looks at as many queues. To be called until it says that nothing is left. Each step is one
+    /// transaction, and what is written meanwhile may wait: some hundred are a good `limit`.
     ///
     /// Quota markers do not expire: they tell the recipient that messages were refused, and the sender may send again once
     /// the recipient has acknowledged them.
-    async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<u32, StoreError>;
+    async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<ExpiryStep, StoreError>;
+
+    /// Removes what is left of queues that were deleted longer ago than the store keeps them; answers how many.
+    async fn purge_deleted_queues(&self, _now: Timestamp) -> Result<u64, StoreError> {
+        Ok(0)
+    }
 
     /// How many of everything. Counts rows, so it is for statistics, not for every command.
     async fn counts(&self) -> Result<Counts, StoreError>;

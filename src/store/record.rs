@@ -6,6 +6,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::protocol::command::{LinkData, MessageFlags, QueueMode};
 use crate::protocol::error::BlockingInfo;
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::keys::PublicAuthKey;
 use crate::protocol::{MessageId, QueueId, ServiceId};
 
@@ -138,4 +139,19 @@ pub enum MessageContent {
     },
     /// The marker that stands where the queue became full.
     Quota,
+}
+
+/// A client service that has shown its certificate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServiceRecord {
+    /// Its ID, made by the server.
+    pub id: ServiceId,
+    /// What it does.
+    pub role: ServiceRole,
+    /// Its certificate first, then those that vouch for it; DER.
+    pub certificate_chain: Vec<Bytes>,
+    /// SHA-256 of the certificate that identifies it; no two services have the same.
+    pub certificate_hash: Bytes,
+    /// The day on which it was first seen.
+    pub created_at: Day,
 }

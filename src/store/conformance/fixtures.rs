@@ -185,3 +185,15 @@ pub async fn size(store: &Arc<dyn Store>, n: u8) -> u64 {
 pub async fn link_data(store: &Arc<dyn Store>, n: u8) -> Option<LinkData> {
     store.link_data(&[link(n)]).await.unwrap().remove(0)
 }
+
+/// Deletes the messages before `before` in steps of `limit`; answers how many.
+pub async fn expired(store: &Arc<dyn Store>, before: Timestamp, limit: u32) -> u32 {
+    let mut deleted = 0;
+    loop {
+        let step = store.expire_messages(before, limit).await.unwrap();
+        deleted += step.deleted;
+        if !step.more {
+            return deleted;
+        }
+    }
+}

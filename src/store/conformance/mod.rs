@@ -85,7 +85,7 @@ macro_rules! store_conformance {
             messages::sequence_numbers_grow_also_after_the_queue_was_empty,
             messages::expired_messages_are_deleted_before_a_message_is_appended,
             messages::a_quota_marker_does_not_expire,
-            messages::expiry_deletes_the_oldest_first_up_to_its_limit,
+            messages::expiry_deletes_all_that_are_too_old_step_by_step,
             messages::no_more_first_messages_are_read_than_asked_for,
             messages::the_state_of_a_queue_tells_its_size_and_first_message,
             messages::counts_tell_queues_and_messages,

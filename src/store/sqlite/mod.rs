@@ -40,7 +40,8 @@ use self::line::{Limits, Line};
 use self::open::Database;
 use self::writer::{Counters, Writer};
 use super::{
-    Counts, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, StoreMetrics, Timestamp,
+    Counts, ExpiryStep, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, StoreMetrics,
+    Timestamp,
 };
 use crate::protocol::QueueId;
 use crate::protocol::command::LinkData;
@@ -226,8 +227,9 @@ impl Store for SqliteStore {
         self.writes.submit(operations, weight, move |connection| apply::apply_all(connection, &ops, quota)).await
     }
 
-    async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<u32, StoreError> {
-        self.writes.submit(1, 0, move |connection| messages::expire(connection, before, limit)).await
+    async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<ExpiryStep, StoreError> {
+        let deleted = self.writes.submit(1, 0, move |connection| messages::expire(connection, before, limit)).await?;
+        Ok(ExpiryStep { deleted, more: deleted == limit })
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {

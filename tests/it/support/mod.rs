@@ -1,6 +1,7 @@
 //! What the tests share: a server process of their own, clients for it and clients that load it, the stores that it may
 //! run on.
 
+pub mod cluster;
 mod cpu;
 pub mod ledger;
 pub mod load;

@@ -12,7 +12,9 @@ use crate::protocol::error::{CommandError, ErrorType};
 use crate::protocol::response::Response;
 use crate::protocol::{EntityId, QueueId, Version};
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
-use crate::store::{Counts, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, Timestamp};
+use crate::store::{
+    Counts, ExpiryStep, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, Timestamp,
+};
 use crate::transport::block_io::Incoming;
 
 fn error(error: ErrorType) -> Response {
@@ -277,7 +279,7 @@ impl Store for Failing {
         self.inner.apply(ops).await
     }
 
-    async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<u32, StoreError> {
+    async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<ExpiryStep, StoreError> {
         self.inner.expire_messages(before, limit).await
     }
 

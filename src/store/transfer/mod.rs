@@ -1,0 +1,93 @@
+//! Moving everything that a store holds to another store: as a stream, in bounded memory.
+//!
+//! A [`Source`] yields items, a [`Sink`] takes them; both block their thread and are for commands and for what is done
+//! before the server starts, never for a running one. Sources yield services first, then queues in the order of their
+//! recipient IDs, and the messages of a queue in their order, either right after it (stores) or after all queues (files).
+//!
+//! Nothing is dropped silently: what cannot be read is a [`Damage`], which the caller counts and shows.
+
+use std::path::PathBuf;
+
+use super::record::{Message, NewQueue, ServiceRecord};
+use crate::protocol::QueueId;
+
+/// Something that a store holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Item {
+    /// A client service.
+    Service(Box<ServiceRecord>),
+    /// A queue, without its messages.
+    Queue(Box<NewQueue>),
+    /// A message (its sequence number means nothing elsewhere), and the recipient ID of its queue.
+    Message(QueueId, Box<Message>),
+}
+
+/// A line or record that cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}:{line}: {reason}", file.display())]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// Its line, from 1.
+    pub line: u64,
+    /// What is wrong, without IDs or keys.
+    pub reason: String,
+}
+
+/// Why a transfer cannot go on. Each text says what to do, or what failed where.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// A file.
+    #[error("{path}: {source}", path = path.display())]
+    File {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A store.
+    #[error("{0}")]
+    Store(String),
+}
+
+/// Where items come from.
+pub trait Source {
+    /// The next item; `None` at the end. What cannot be used is told to `damaged` and passed over.
+    ///
+    /// # Errors
+    /// What is told here is the end of the transfer.
+    fn next(&mut self, damaged: &mut dyn FnMut(Damage)) -> Result<Option<Item>, TransferError>;
+
+    /// How far it is: parts done and parts in all, in whatever unit (bytes, rows); `None` if it cannot be known.
+    fn progress(&self) -> Option<(u64, u64)>;
+}
+
+/// What became of an item.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Put {
+    /// It is there now.
+    Stored,
+    /// It was there already, exactly so; only while a transfer is resumed.
+    Present,
+    /// One of its IDs is taken by another queue or service.
+    Duplicate,
+    /// A message for a queue that is not there.
+    NoQueue,
+}
+
+/// Where items go.
+pub trait Sink {
+    /// Takes an item. It is there for good only after [`Self::finish`], or, in a store whose transfers can be resumed, once
+    /// the sink has committed what it had.
+    ///
+    /// # Errors
+    /// The disk or database failed; the transfer is over.
+    fn put(&mut self, item: Item) -> Result<Put, TransferError>;
+
+    /// Commits everything and makes it what the server will find. A sink that is dropped without leaves nothing that a
+    /// server would use.
+    ///
+    /// # Errors
+    /// The disk or database failed.
+    fn finish(self: Box<Self>) -> Result<(), TransferError>;
+}

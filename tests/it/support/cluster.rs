@@ -1,0 +1,258 @@
+//! A PostgreSQL of the tests' own: initialised in a temporary directory by the installed programs, reachable by a socket
+//! there, stopped and removed when the test process ends in whatever way. A server that runs already is never touched.
+//!
+//! Also compiled into the unit tests of `store::postgres`.
+
+#![allow(dead_code, reason = "each crate of tests uses its part")]
+
+use std::fmt::Display;
+use std::io::Write;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tempfile::TempDir;
+
+/// The user and database of the tests.
+pub const USER: &str = "smp";
+
+/// Names the socket, nothing else: a cluster listens there only.
+const PORT: u16 = 5432;
+
+/// Durability is not for tests that only end processes; a small memory, and connections for all tests at once.
+const SETTINGS: &[&str] = &[
+    "fsync=off",
+    "full_page_writes=off",
+    "shared_buffers=32MB",
+    "max_connections=400",
+    "autovacuum_naptime=60",
+    "log_min_messages=fatal",
+    "listen_addresses=",
+];
+
+/// Stops the cluster and removes its directory once standard input ends: when the test process, which holds the other end,
+/// is gone.
+const GUARD: &str = r#"
+read -r _ || true
+pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" 2>/dev/null
+n=0; while [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null && [ $n -lt 100 ]; do sleep 0.05; n=$((n + 1)); done
+rm -rf "$1"
+"#;
+
+/// A cluster in a directory of its own.
+pub struct Cluster {
+    directory: PathBuf,
+    settings: Vec<String>,
+    guard: Child,
+    schemas: AtomicU32,
+}
+
+/// The cluster that the tests of this process share.
+static SHARED: LazyLock<Cluster> = LazyLock::new(|| Cluster::start(&[]));
+
+/// A schema name for one test, dropped with its content at the end.
+pub struct Schema {
+    cluster: &'static Cluster,
+    name: String,
+}
+
+impl Cluster {
+    /// The one for tests that do not end, slow or reconfigure it.
+    pub fn shared() -> &'static Cluster {
+        &SHARED
+    }
+
+    /// One of the test's own, with these settings (`name=value`) beside the usual ones.
+    pub fn start(settings: &[&str]) -> Cluster {
+        let directory = TempDir::new().expect("a temporary directory").keep();
+        own(&directory);
+        let guard = Command::new("sh").args(["-c", GUARD, "guard"]).arg(&directory).stdin(Stdio::piped()).spawn();
+        let cluster = Cluster {
+            guard: guard.expect("sh runs"),
+            settings: SETTINGS.iter().chain(settings).map(|setting| (*setting).to_owned()).collect(),
+            directory,
+            schemas: AtomicU32::new(0),
+        };
+        let data = cluster.data();
+        succeed(
+            program("initdb")
+                .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--username", USER, "-D"])
+                .arg(data),
+        );
+        cluster.run();
+        cluster.sql_in("postgres", "CREATE DATABASE smp");
+        cluster.sql("CREATE EXTENSION pgcrypto");
+        cluster
+    }
+
+    /// Starts the server, and returns when it accepts connections.
+    pub fn run(&self) {
+        let mut options = format!("-k {} -p {PORT}", self.directory.display());
+        for setting in &self.settings {
+            options.push_str(&format!(" -c '{setting}'"));
+        }
+        let log = self.directory.join("log");
+        let mut command = program("pg_ctl");
+        command.arg("-D").arg(self.data()).arg("-l").arg(log).args(["-w", "-t", "60", "-o", &options, "start"]);
+        succeed(&mut command);
+    }
+
+    /// Ends all of the server's processes by SIGKILL. [`Self::run`] recovers what it had committed.
+    pub fn kill(&self) {
+        let postmaster = self.postmaster();
+        let children = Command::new("ps").args(["-o", "pid=", "--ppid", &postmaster]).output().expect("ps runs");
+        let children = String::from_utf8(children.stdout).expect("numbers");
+        let pids = children.split_whitespace().map(str::to_owned).chain([postmaster.clone()]);
+        // A process may have ended by itself.
+        let _ = Command::new("kill").arg("-KILL").args(pids).stderr(Stdio::null()).status();
+        while Path::new("/proc").join(&postmaster).exists() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Stops the server in an orderly way; its clients are cut off.
+    pub fn stop(&self) {
+        succeed(program("pg_ctl").arg("-D").arg(self.data()).args(["-w", "-m", "fast", "stop"]));
+    }
+
+    /// What to connect to, for libpq and whoever reads its connection strings.
+    pub fn connection(&self) -> String {
+        format!("postgresql://{USER}@/{USER}?host={}&port={PORT}", self.directory.display())
+    }
+
+    /// The socket's path.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join(format!(".s.PGSQL.{PORT}"))
+    }
+
+    /// Where the server's files are.
+    pub fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// A schema name that no other test has; nothing is made.
+    pub fn schema(&'static self) -> Schema {
+        let number = self.schemas.fetch_add(1, Ordering::Relaxed);
+        Schema { cluster: self, name: format!("smp_test_{number}") }
+    }
+
+    /// Runs SQL; answers its rows as text, columns separated by `|`.
+    pub fn sql(&self, sql: impl Display) -> String {
+        self.sql_in(USER, sql)
+    }
+
+    fn sql_in(&self, database: &str, sql: impl Display) -> String {
+        let mut command = Command::new(binaries().join("psql"));
+        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", USER, "-d", database, "-h"]);
+        let output = succeed(command.arg(&self.directory).arg("-c").arg(sql.to_string()));
+        String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
+    }
+
+    fn postmaster(&self) -> String {
+        let file = std::fs::read_to_string(self.data().join("postmaster.pid")).expect("a running PostgreSQL");
+        file.lines().next().expect("a pid").trim().to_owned()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(mut input) = self.guard.stdin.take() {
+            let _ = input.write_all(b"\n");
+        }
+        let _ = self.guard.wait();
+    }
+}
+
+impl Schema {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its cluster.
+    pub fn cluster(&self) -> &'static Cluster {
+        self.cluster
+    }
+
+    /// Runs SQL in it; answers its rows as text.
+    pub fn sql(&self, sql: impl Display) -> String {
+        self.cluster.sql(format!("SET search_path TO {}, public; {sql}", self.name))
+    }
+}
+
+impl Drop for Schema {
+    fn drop(&mut self) {
+        self.cluster.sql(format!("SET client_min_messages = warning; DROP SCHEMA IF EXISTS {} CASCADE", self.name));
+    }
+}
+
+/// One of PostgreSQL's programs, as a user that it accepts: it refuses to run as root.
+fn program(name: &str) -> Command {
+    let path = binaries().join(name);
+    let mut command = match unprivileged() {
+        None => Command::new(path),
+        Some((user, group)) => {
+            let mut command = Command::new("setpriv");
+            command.args([format!("--reuid={user}"), format!("--regid={group}")]).arg("--clear-groups").arg(path);
+            command
+        }
+    };
+    command.env("LC_ALL", "C").current_dir("/").stdin(Stdio::null());
+    command
+}
+
+/// Where PostgreSQL's programs are: `SMP_TEST_POSTGRES`, or the newest of Debian's, or beside `pg_config`.
+fn binaries() -> &'static Path {
+    static BINARIES: LazyLock<PathBuf> = LazyLock::new(|| {
+        if let Some(path) = std::env::var_os("SMP_TEST_POSTGRES") {
+            return path.into();
+        }
+        let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let installed = installed.map(|entry| entry.path().join("bin")).filter(|path| path.join("initdb").exists());
+        let newest = installed.max_by_key(|path| {
+            let version = path.parent().and_then(Path::file_name).and_then(|name| name.to_str()?.parse::<u32>().ok());
+            version.unwrap_or(0)
+        });
+        newest.unwrap_or_else(|| {
+            let output = Command::new("pg_config").arg("--bindir").output();
+            let output = output.expect("PostgreSQL is not installed: run `make test`, or `scripts/packages test`");
+            String::from_utf8(output.stdout).expect("a path").trim().into()
+        })
+    });
+    &BINARIES
+}
+
+/// User and group for PostgreSQL when the tests run as root.
+fn unprivileged() -> Option<(u32, u32)> {
+    static USER: LazyLock<Option<(u32, u32)>> = LazyLock::new(|| {
+        let number = |arguments: &[&str]| {
+            let output = Command::new("id").args(arguments).stderr(Stdio::null()).output().expect("id runs");
+            String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+        };
+        let user = |name| Some((number(&["-u", name])?, number(&["-g", name])?));
+        if number(&["-u"]) == Some(0) { user("postgres").or_else(|| user("nobody")) } else { None }
+    });
+    *USER
+}
+
+fn own(directory: &Path) {
+    if let Some((user, group)) = unprivileged() {
+        chown(directory, Some(user), Some(group)).expect("root may change owners");
+    }
+}
+
+fn succeed(command: &mut Command) -> Output {
+    // A program that goes on in the background must not hold our end of a pipe.
+    let piped = !command.get_args().any(|argument| argument == "start");
+    let output = if piped { command.output() } else { started(command) };
+    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    output
+}
+
+fn started(command: &mut Command) -> std::io::Result<Output> {
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    Ok(Output { status, stdout: Vec::new(), stderr: Vec::new() })
+}
