@@ -1,6 +1,7 @@
 //! The store in PostgreSQL, in the Haskell server's own schema.
 
 pub mod connect;
+pub mod lock;
 
 #[cfg(test)]
 #[path = "../../../tests/it/support/cluster.rs"]
