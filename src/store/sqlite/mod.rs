@@ -258,6 +258,7 @@ impl Store for SqliteStore {
             groups: self.counters.groups.load(Ordering::Relaxed),
             operations: self.counters.operations.load(Ordering::Relaxed),
             failures: self.counters.failures.load(Ordering::Relaxed),
+            round_trips: 0,
         }
     }
 }

@@ -6,11 +6,8 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 
 use super::{CertificateChain, ColumnError, KeyList};
 use crate::protocol::command::{LinkData, MessageFlags};
-use crate::protocol::keys::PublicAuthKey;
-use crate::protocol::{MessageId, QueueId, ServiceId};
-use crate::store::record::{
-    DhSecret, Message, MessageContent, NewQueue, Notifier, QueueRecord, ServiceRecord, Timestamp,
-};
+use crate::protocol::{MessageId, QueueId};
+use crate::store::record::{Message, MessageContent, NewQueue, Notifier, QueueRecord, ServiceRecord, Timestamp};
 
 /// The columns of a queue in the order in which [`QueueRow`] gives and [`queue_record`] takes them; the last two, which
 /// hold the link's data, are not read with a record.
@@ -39,55 +36,40 @@ pub const QUEUE_TYPES: [Type; 16] = [
 ];
 
 /// A queue as the values of [`QUEUE_COLUMNS`].
-#[derive(Debug)]
-pub struct QueueRow<'a> {
-    record: &'a QueueRecord,
-    recipient_keys: KeyList,
-    notifier_id: Option<&'a QueueId>,
-    notifier_key: Option<&'a PublicAuthKey>,
-    notifier_secret: Option<&'a DhSecret>,
-    notifier_service: Option<&'a ServiceId>,
-    fixed_data: Option<&'a [u8]>,
-    user_data: Option<&'a [u8]>,
-}
+pub struct QueueRow<'a>([Box<dyn ToSql + Sync + Send + 'a>; 16]);
 
 impl<'a> QueueRow<'a> {
     /// The row of a queue.
     pub fn new(new: &'a NewQueue) -> Self {
-        let (record, notifier) = (&new.record, new.record.notifier.as_ref());
-        QueueRow {
-            record,
-            recipient_keys: KeyList(record.recipient_keys.clone()),
-            notifier_id: notifier.map(|notifier| &notifier.id),
-            notifier_key: notifier.map(|notifier| &notifier.key),
-            notifier_secret: notifier.map(|notifier| &notifier.dh_secret),
-            notifier_service: notifier.and_then(|notifier| notifier.service.as_ref()),
-            fixed_data: new.link_data.as_ref().map(|data| &data.fixed[..]),
-            user_data: new.link_data.as_ref().map(|data| &data.user[..]),
-        }
+        let (record, notifier, data) = (&new.record, new.record.notifier.as_ref(), new.link_data.as_ref());
+        QueueRow([
+            Box::new(&record.recipient_id),
+            Box::new(KeyList(record.recipient_keys.clone())),
+            Box::new(&record.dh_secret),
+            Box::new(&record.sender_id),
+            Box::new(&record.sender_key),
+            Box::new(&record.mode),
+            Box::new(notifier.map(|notifier| &notifier.id)),
+            Box::new(notifier.map(|notifier| &notifier.key)),
+            Box::new(notifier.map(|notifier| &notifier.dh_secret)),
+            Box::new(notifier.and_then(|notifier| notifier.service.as_ref())),
+            Box::new(&record.status),
+            Box::new(&record.updated_at),
+            Box::new(&record.link_id),
+            Box::new(&record.recipient_service),
+            Box::new(data.map(|data| &data.fixed[..])),
+            Box::new(data.map(|data| &data.user[..])),
+        ])
     }
 
     /// Its values.
     pub fn values(&self) -> [&(dyn ToSql + Sync); 16] {
-        let record = self.record;
-        [
-            &record.recipient_id,
-            &self.recipient_keys,
-            &record.dh_secret,
-            &record.sender_id,
-            &record.sender_key,
-            &record.mode,
-            &self.notifier_id,
-            &self.notifier_key,
-            &self.notifier_secret,
-            &self.notifier_service,
-            &record.status,
-            &record.updated_at,
-            &record.link_id,
-            &record.recipient_service,
-            &self.fixed_data,
-            &self.user_data,
-        ]
+        self.0.each_ref().map(|value| &**value as &(dyn ToSql + Sync))
+    }
+
+    /// Its values, each of its own.
+    pub fn into_values(self) -> Vec<Box<dyn ToSql + Sync + Send + 'a>> {
+        self.0.into()
     }
 }
 
@@ -98,7 +80,6 @@ pub const MESSAGE_COLUMNS: &str = "recipient_id, msg_id, msg_ts, msg_quota, msg_
 pub const MESSAGE_TYPES: [Type; 6] = [Type::BYTEA, Type::BYTEA, Type::INT8, Type::BOOL, Type::BOOL, Type::BYTEA];
 
 /// A message as the values of [`MESSAGE_COLUMNS`].
-#[derive(Debug)]
 pub struct MessageRow<'a> {
     queue: &'a QueueId,
     id: &'a MessageId,
@@ -131,7 +112,6 @@ pub const SERVICE_COLUMNS: &str = "service_id, service_role, service_cert, servi
 pub const SERVICE_TYPES: [Type; 5] = [Type::BYTEA, Type::TEXT, Type::BYTEA, Type::BYTEA, Type::INT8];
 
 /// A service as the values of [`SERVICE_COLUMNS`].
-#[derive(Debug)]
 pub struct ServiceRow<'a> {
     service: &'a ServiceRecord,
     chain: CertificateChain,
@@ -171,8 +151,17 @@ impl<'a> Columns<'a> {
     /// # Errors
     /// It cannot be read as a `T`.
     pub fn take<T: FromSql<'a>>(&mut self) -> Result<T, ColumnError> {
-        let index = self.next;
+        let value = self.peek()?;
         self.next += 1;
+        Ok(value)
+    }
+
+    /// The next column, which is the next again.
+    ///
+    /// # Errors
+    /// It cannot be read as a `T`.
+    pub fn peek<T: FromSql<'a>>(&self) -> Result<T, ColumnError> {
+        let index = self.next;
         self.row.try_get(index).map_err(|_| {
             let name = self.row.columns().get(index).map(tokio_postgres::Column::name);
             ColumnError(name.unwrap_or("that was asked for").to_owned())
