@@ -2,6 +2,7 @@
 
 pub mod connect;
 pub mod lock;
+pub mod schema;
 
 #[cfg(test)]
 #[path = "../../../tests/it/support/cluster.rs"]
