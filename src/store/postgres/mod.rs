@@ -5,7 +5,7 @@
 //!   queues, ...          ──> Line ──> readers: what waits, one pipeline
 //! ```
 //!
-//! - `connect`, `lock`: how the database is reached, and kept for one process;
+//! - `connect`, `schema`, `lock`: how the database is reached, made and migrated, and kept for one process;
 //! - `columns`, `statements`: how values stand in the tables, and all SQL;
 //! - `operation`: the statement of an operation, and what its rows mean; `pipeline`: many statements, one round trip;
 //! - `writer`, `reader`, `sweep`: the tasks, and what housekeeping asks for;
@@ -23,6 +23,7 @@ mod pipeline;
 mod pool;
 mod reader;
 mod runtime;
+pub mod schema;
 mod statements;
 mod store;
 mod sweep;

@@ -5,17 +5,17 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::connect::Connector;
-use super::lock::{LockEvent, SchemaLock};
+use super::lock::{LockError, LockEvent, SchemaLock};
 use super::operation::Rules;
 use super::pool::{Limits, Pool};
 use super::reader::{self, Read};
+use super::schema::{self, Preparation, Prepared};
 use super::store::OpenError;
 use super::writer::{Counters, Write, Writer};
 use crate::store::line::Queued;
@@ -52,34 +52,40 @@ pub(super) async fn take<W>(line: &SharedLine<W>, fits: impl Fn(&[Queued<W>]) ->
     Some(taken)
 }
 
-/// Starts the thread; returns when it has a connection to a schema that is ours alone, or why not.
-pub(super) fn start(parts: Parts) -> Result<Ended, OpenError> {
-    let (alive, ended) = oneshot::channel();
-    let (opened, opening) = sync_channel(1);
+/// Starts the thread; returns when there is a connection to a schema that is ready and ours alone, or why not.
+pub(super) fn start(parts: Parts, how: Preparation<'_>) -> Result<Ended, OpenError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
-    let thread = std::thread::Builder::new().name("store-postgres".into());
+    // Whoever opens the store may be a task of another runtime, in which this one cannot be entered.
+    let opened = std::thread::scope(|scope| {
+        let opening = thread().spawn_scoped(scope, || runtime.block_on(open(&parts, how)));
+        let opened = opening.map_err(OpenError::Thread)?.join();
+        opened.unwrap_or_else(|_| Err(OpenError::Thread(io::Error::other("it has panicked"))))
+    });
+    let (lock, pool) = opened?;
+    let (alive, ended) = oneshot::channel();
     let run = move || {
-        runtime.block_on(async {
-            let outcome = open(&parts).await;
-            let (lock, pool) = match outcome {
-                Ok(open) => open,
-                Err(error) => return drop(opened.send(Err(error))),
-            };
-            // Gone, if at all, with the store: the lines are closed then.
-            let _gone = opened.send(Ok(()));
-            serve(parts, lock, pool).await;
-        });
+        runtime.block_on(serve(parts, lock, pool));
         drop(runtime);
         drop(alive);
     };
-    thread.spawn(run).map_err(OpenError::Thread)?;
-    let outcome = opening.recv().unwrap_or_else(|_| Err(OpenError::Thread(io::Error::other("the thread has ended"))));
-    outcome.map(|()| ended)
+    thread().spawn(run).map_err(OpenError::Thread)?;
+    Ok(ended)
 }
 
-async fn open(parts: &Parts) -> Result<(SchemaLock, Pool), OpenError> {
-    let lock = SchemaLock::take(&parts.connector).await?;
-    let pool = Pool::new(&parts.connector, parts.writers + parts.readers, parts.limits)?;
+fn thread() -> std::thread::Builder {
+    std::thread::Builder::new().name("store-postgres".into())
+}
+
+async fn open(parts: &Parts, how: Preparation<'_>) -> Result<(SchemaLock, Pool), OpenError> {
+    let connector = &parts.connector;
+    let lock = SchemaLock::take(connector).await?;
+    let mut client = connector.connect().await.map_err(LockError::from)?;
+    match schema::prepare(&mut client, connector.schema(), how).await? {
+        Prepared::Opened => {}
+        Prepared::Created => tracing::info!("the database's schema {} was created", connector.schema()),
+        Prepared::Migrated(migrations) => tracing::info!(migrations, "the database's schema was migrated"),
+    }
+    let pool = Pool::new(connector, parts.writers + parts.readers, parts.limits)?;
     // Not to find out only when the first client asks.
     drop(pool.get().await?);
     Ok((lock, pool))

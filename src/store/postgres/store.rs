@@ -17,6 +17,7 @@ use super::pipeline::Param;
 use super::pool;
 use super::reader::Read;
 use super::runtime::{self, Ended, Parts};
+use super::schema::{Preparation, SchemaError};
 use super::statements as sql;
 use super::sweep::{PURGED, Sweep, Swept};
 use super::writer::{Batch, Counters, Write};
@@ -80,6 +81,9 @@ pub enum OpenError {
     /// Another process has it, or there is no connection.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The schema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// The database has not what the store needs.
     #[error("the database cannot be used: {0}")]
     Store(#[from] StoreError),
@@ -104,11 +108,12 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the store: the schema is there, and is of the newest version. Blocks until there is a connection.
+    /// Opens the store; makes or migrates its schema, as `how` says. Blocks until that is done and there is a connection.
     ///
     /// # Errors
-    /// The connection string is wrong, the database cannot be reached or lacks the schema, another process uses it.
-    pub fn open(options: &PostgresOptions) -> Result<Self, OpenError> {
+    /// The connection string is wrong, the database cannot be reached, another process uses the schema, or the schema is not
+    /// as it must be; each text says what to do.
+    pub fn open(options: &PostgresOptions, how: Preparation<'_>) -> Result<Self, OpenError> {
         let limits = Limits {
             places: options.max_waiting_batches.max(1),
             bytes: options.max_waiting_bytes.max(1),
@@ -118,7 +123,7 @@ impl PostgresStore {
         let (reads, read_line) = line(limits);
         let counters = Arc::new(Counters::default());
         let writers = (options.pool_size / 2).max(1);
-        let ended = runtime::start(Parts {
+        let parts = Parts {
             connector: Connector::new(&options.database)?,
             writers,
             readers: options.pool_size.saturating_sub(writers).max(1),
@@ -127,7 +132,8 @@ impl PostgresStore {
             writes: write_line,
             reads: read_line,
             counters: counters.clone(),
-        })?;
+        };
+        let ended = runtime::start(parts, how)?;
         Ok(PostgresStore {
             writes,
             reads,
