@@ -190,11 +190,21 @@ impl Cluster {
         self.sql_in(USER, sql)
     }
 
+    /// Runs statements one after the other, each in a transaction of its own; answers the rows of all.
+    pub fn sql_each(&self, statements: &[&str]) -> String {
+        self.psql(USER, statements)
+    }
+
     fn sql_in(&self, database: &str, sql: impl Display) -> String {
+        self.psql(database, &[&sql.to_string()])
+    }
+
+    fn psql(&self, database: &str, statements: &[&str]) -> String {
         let mut command = Command::new(binaries().join("psql"));
         command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", USER, "-d", database, "-p"]);
-        command.arg(self.port.to_string());
-        let output = succeed(command.arg("-h").arg(&self.directory).arg("-c").arg(sql.to_string()));
+        command.arg(self.port.to_string()).arg("-h").arg(&self.directory);
+        command.args(statements.iter().flat_map(|statement| ["-c", statement]));
+        let output = succeed(&mut command);
         String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
     }
 
