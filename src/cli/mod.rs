@@ -18,6 +18,7 @@ pub mod start;
 mod template;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::process::ExitCode;
 
