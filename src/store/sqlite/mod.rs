@@ -8,7 +8,8 @@
 //! - `line`: the bounded line before the threads, and `work`: what stands in it;
 //! - `writer`, `reader`: the threads;
 //! - `open`, `schema`, `columns`: the file, its tables, and how values stand in them;
-//! - `apply`, `queues`, `messages`: what each operation does.
+//! - `apply`, `queues`, `messages`: what each operation does;
+//! - `scratch`: the same tables for the time of one job, without any of this.
 //!
 //! Nothing is kept in memory but SQLite's small caches: opening a store with a million queues reads a few pages. No call
 //! of the trait blocks its thread, and no text of an error carries an ID or a key.
@@ -21,6 +22,7 @@ mod open;
 mod queues;
 mod reader;
 mod schema;
+pub(in crate::store) mod scratch;
 #[cfg(test)]
 mod tests;
 mod work;
