@@ -14,6 +14,7 @@ mod identity;
 mod init;
 mod logging;
 pub mod options;
+mod progress;
 pub mod start;
 mod template;
 #[cfg(test)]

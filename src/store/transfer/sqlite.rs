@@ -1,0 +1,1 @@
+//! The embedded store as source and sink.
