@@ -8,7 +8,8 @@
 //! - `line`: the bounded line before the threads, and `work`: what stands in it;
 //! - `writer`, `reader`: the threads;
 //! - `open`, `schema`, `columns`: the file, its tables, and how values stand in them;
-//! - `apply`, `queues`, `messages`: what each operation does.
+//! - `apply`, `queues`, `messages`: what each operation does;
+//! - `transfer`: moving a closed store's content in and out.
 //!
 //! Nothing is kept in memory but SQLite's small caches: opening a store with a million queues reads a few pages. No call
 //! of the trait blocks its thread, and no text of an error carries an ID or a key.
@@ -23,6 +24,7 @@ mod reader;
 mod schema;
 #[cfg(test)]
 mod tests;
+pub mod transfer;
 mod work;
 mod writer;
 

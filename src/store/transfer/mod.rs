@@ -6,12 +6,14 @@
 //!
 //! Nothing is dropped silently: what cannot be read is a [`Damage`], which the caller counts and shows.
 
-pub mod copy;
-pub mod sqlite;
+mod copy;
+pub mod file;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::path::PathBuf;
 
-pub use copy::{Tally, check, copy};
+pub use copy::{SHOWN_DAMAGES, Tally, Watch, check, copy};
 
 use super::record::{Message, NewQueue, ServiceRecord};
 use crate::protocol::QueueId;
