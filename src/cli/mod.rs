@@ -14,11 +14,11 @@ mod identity;
 mod init;
 mod logging;
 pub mod options;
-mod progress;
 pub mod start;
 mod template;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::process::ExitCode;
 

@@ -5,18 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::TransferError;
 
-/// For `map_err` after an operation on `path`.
-pub fn error(path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
-    let path = path.to_owned();
-    move |source| TransferError::File { path, source }
-}
-
 /// Waits until the content of `path` is on the disk.
 ///
 /// # Errors
 /// It cannot be opened, or the disk failed.
 pub fn sync(path: &Path) -> Result<(), TransferError> {
-    File::open(path).and_then(|file| file.sync_all()).map_err(error(path))
+    File::open(path).and_then(|file| file.sync_all()).map_err(TransferError::file(path))
 }
 
 /// Waits until the names in the directory of `path` are on the disk.
@@ -33,7 +27,7 @@ pub fn sync_directory_of(path: &Path) -> Result<(), TransferError> {
 /// # Errors
 /// As [`fs::rename`].
 pub fn rename(from: &Path, to: &Path) -> Result<(), TransferError> {
-    fs::rename(from, to).map_err(error(from))?;
+    fs::rename(from, to).map_err(TransferError::file(from))?;
     sync_directory_of(to)
 }
 
@@ -43,7 +37,7 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), TransferError> {
 /// It is there and cannot be deleted.
 pub fn remove(path: &Path) -> Result<(), TransferError> {
     match fs::remove_file(path) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(error(path)(source)),
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(TransferError::file(path)(source)),
         _ => Ok(()),
     }
 }

@@ -6,14 +6,12 @@
 //!
 //! Nothing is dropped silently: what cannot be read is a [`Damage`], which the caller counts and shows.
 
-mod copy;
 pub mod file;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use std::path::PathBuf;
-
-pub use copy::{SHOWN_DAMAGES, Tally, Watch, check, copy};
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use super::record::{Message, NewQueue, ServiceRecord};
 use crate::protocol::QueueId;
@@ -31,14 +29,23 @@ pub enum Item {
 
 /// A line or record that cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{}:{line}: {reason}", file.display())]
+#[error("{}{}: {reason}", file.display(), Line(*line))]
 pub struct Damage {
     /// The file.
     pub file: PathBuf,
-    /// Its line, from 1.
+    /// Its line, from 1; 0 for the file as a whole.
     pub line: u64,
     /// What is wrong, without IDs or keys.
     pub reason: String,
+}
+
+/// A line's number as it stands behind the name of its file.
+struct Line(u64);
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 { Ok(()) } else { write!(f, ":{}", self.0) }
+    }
 }
 
 /// Why a transfer cannot go on. Each text says what to do, or what failed where.
@@ -50,11 +57,19 @@ pub enum TransferError {
         /// The file or directory.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A store.
     #[error("{0}")]
     Store(String),
+}
+
+impl TransferError {
+    /// For `map_err` after an operation on `path`.
+    pub fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| TransferError::File { path, source }
+    }
 }
 
 /// Where items come from.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::{Item, Sink, Source, Tally, copy};
+use super::{Item, Put, Sink, Source};
 use crate::protocol::command::{LinkData, MessageFlags, QueueMode};
 use crate::protocol::error::{BlockingInfo, BlockingReason, ClientNotice};
 use crate::protocol::handshake::ServiceRole;
@@ -63,11 +63,17 @@ impl Contents {
 }
 
 /// Puts all of `contents`, and asserts that nothing was refused.
-pub fn fill(sink: &mut dyn Sink, contents: &Contents) -> Tally {
-    let mut tally = Tally::default();
-    copy(&mut Items(contents.items()), sink, &mut tally, &mut |_, _| {}).unwrap();
-    assert_eq!(tally.items() as usize, contents.items().count());
-    tally
+pub fn fill(sink: &mut dyn Sink, contents: &Contents) {
+    copy(&mut Items(contents.items()), sink);
+}
+
+/// Moves everything, and asserts that nothing is damaged or refused.
+pub fn copy(source: &mut dyn Source, sink: &mut dyn Sink) {
+    while let Some(item) = source.next(&mut |damage| panic!("{damage}")).unwrap() {
+        let put = sink.put(item).unwrap();
+        assert!(matches!(put, Put::Stored | Put::Present), "{put:?}");
+    }
+    assert_eq!(sink.settle().unwrap(), super::Rejected::default());
 }
 
 /// Reads everything, and asserts that nothing is damaged.

@@ -73,7 +73,7 @@ impl SqliteSink {
         let import = file::with_suffix(path, SUFFIX);
         file::remove(&import)?;
         remove_companions(&import)?;
-        open::private_file(&import).map_err(file::error(&import))?;
+        open::private_file(&import).map_err(TransferError::file(&import))?;
         let connection = open_new(&import, mark).map_err(failed(&import))?;
         Ok(Self::new(connection, path, lock, mark.is_some()))
     }

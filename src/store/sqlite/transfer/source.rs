@@ -90,8 +90,8 @@ impl SqliteSource {
     /// # Errors
     /// The file cannot be looked at.
     pub fn mark(&self) -> Result<String, TransferError> {
-        let metadata = std::fs::metadata(&self.path).map_err(file::error(&self.path))?;
-        let modified = metadata.modified().map_err(file::error(&self.path))?;
+        let metadata = std::fs::metadata(&self.path).map_err(TransferError::file(&self.path))?;
+        let modified = metadata.modified().map_err(TransferError::file(&self.path))?;
         let modified = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         Ok(format!("sqlite {} {modified}", metadata.len()))
     }
