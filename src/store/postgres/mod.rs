@@ -2,6 +2,7 @@
 
 pub mod columns;
 pub mod connect;
+pub mod lock;
 
 #[cfg(test)]
 #[path = "../../../tests/it/support/cluster.rs"]
