@@ -196,13 +196,13 @@ impl HostingType {
 /// PostgreSQL, as `init` writes it into the INI file.
 #[derive(Args, Debug, Clone, Default)]
 pub struct DatabaseOptions {
-    /// Database connection string, written to smp-server.ini for a later version
+    /// Database connection string (default: postgresql://smp@/smp_server_store)
     #[arg(short = 'd', long = "database", value_name = "DB_CONN")]
     pub connection: Option<String>,
-    /// Database schema, written to smp-server.ini for a later version
+    /// Database schema (default: smp_server)
     #[arg(long, value_name = "DB_SCHEMA")]
     pub schema: Option<String>,
-    /// Database pool size, written to smp-server.ini for a later version
+    /// Database pool size (default: 10)
     #[arg(long, value_name = "POOL_SIZE")]
     pub pool_size: Option<u16>,
 }
@@ -216,7 +216,7 @@ pub struct StartOptions {
     /// Do not serve, only do what is done on start and stop
     #[arg(short = 'm', long)]
     pub maintenance: bool,
-    /// Compact the store log (accepted for compatibility: the embedded store has none)
+    /// Compact the store log (accepted for compatibility: this server has none)
     #[arg(long)]
     pub compact_log: bool,
     /// Logging level; RUST_LOG, if set, overrides it
@@ -225,7 +225,7 @@ pub struct StartOptions {
     /// Start in spite of what would otherwise need a decision
     #[arg(long)]
     pub skip_warnings: bool,
-    /// Confirm database migrations (accepted for compatibility: the embedded store asks for none)
+    /// Confirm migrations of a PostgreSQL schema beforehand (default: ask)
     #[arg(long, value_name = "CONFIRM_MIGRATIONS")]
     pub confirm_migrations: Option<Migrations>,
 }

@@ -67,7 +67,7 @@ pub fn prepare(
         check_store(paths, path, options)?;
     }
     if options.compact_log {
-        notes.push(Note::Other("--compact-log has no effect: the embedded store has no log to compact".to_owned()));
+        notes.push(Note::Other("--compact-log has no effect: there is no store log to compact".to_owned()));
     }
     let setup = ServerSetup { settings, identity, paths: paths.clone(), maintenance: options.maintenance };
     Ok((setup, notes))
@@ -122,6 +122,9 @@ fn describe(settings: &Settings) -> Vec<String> {
     let store = match &settings.store.location {
         StoreLocation::File(path) => format!("Store: {}", path.display()),
         StoreLocation::Memory => "Store: in memory, nothing is kept on restart".to_owned(),
+        StoreLocation::Postgres(database) => {
+            format!("PostgreSQL database: {:?}, schema: {}", database.connection, database.schema)
+        }
     };
     let ports = transport.ports.iter().map(|port| format!("SMP port {port} (TLS)"));
     let inactive = match settings.inactive_clients {

@@ -7,8 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::console::Console;
 use super::error::CommandError;
-use crate::store::transfer::Item;
-use crate::store::transfer::{Damage, Put, Sink, Source, TransferError};
+use crate::store::transfer::{Damage, Item, Put, Rejected, Sink, Source, TransferError};
 
 /// Damaged places that are shown; of more there is only the number.
 const SHOWN: u64 = 20;
@@ -96,6 +95,15 @@ impl Tally {
         }
     }
 
+    /// Takes back what a sink has found out to be no item that it can store.
+    fn reject(&mut self, rejected: Rejected) {
+        self.services = self.services.saturating_sub(rejected.duplicate_services);
+        self.queues = self.queues.saturating_sub(rejected.duplicate_queues);
+        self.messages = self.messages.saturating_sub(rejected.messages_without_queue);
+        self.duplicates += rejected.duplicate_services + rejected.duplicate_queues;
+        self.without_queue += rejected.messages_without_queue;
+    }
+
     fn stored(&mut self, kind: Kind) -> &mut u64 {
         match kind {
             Kind::Service => &mut self.services,
@@ -174,6 +182,7 @@ pub fn move_all(
         let put = sink.put(item)?;
         tally.count(kind, put);
     }
+    tally.reject(sink.settle()?);
     Ok(())
 }
 

@@ -6,13 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use super::lines::{Line, Lines};
-use super::new_file::with_suffix;
 use super::store_log::{ServiceParty, StoreLogRecord};
 use crate::protocol::handshake::ServiceRole;
 use crate::protocol::{QueueId, ServiceId};
 use crate::store::record::{NewQueue, ServiceRecord};
 use crate::store::sqlite::scratch::{self, Scratch, ServicePut};
-use crate::store::transfer::{Damage, Item, Source, TransferError};
+use crate::store::transfer::{Damage, Item, Source, TransferError, file};
 use crate::store::{Op, OpOutcome};
 
 /// What is told while a log is replayed.
@@ -87,7 +86,7 @@ impl QueueLog {
     /// The log cannot be read, or the scratch file not be written.
     pub fn replay(log: &Path, tell: &mut dyn FnMut(Replay)) -> Result<Self, TransferError> {
         let mut lines = Lines::open(log)?;
-        let path = with_suffix(log, ".replay.tmp");
+        let path = file::with_suffix(log, ".replay.tmp");
         let scratch = Scratch::create(&path)?;
         let failed = scratch::failed(&path);
         replay_lines(&scratch, &mut lines, tell, &failed)?;

@@ -1,5 +1,9 @@
 //! The store in PostgreSQL, in the Haskell server's own schema.
 
+pub mod columns;
+pub mod connect;
+pub mod lock;
+
 #[cfg(test)]
 #[path = "../../../tests/it/support/cluster.rs"]
 pub(crate) mod cluster;

@@ -9,6 +9,7 @@
 //! - `writer`, `reader`: the threads;
 //! - `open`, `schema`, `columns`: the file, its tables, and how values stand in them;
 //! - `apply`, `queues`, `messages`: what each operation does;
+//! - `transfer`: moving a closed store's content in and out;
 //! - `scratch`: the same tables for the time of one job, without any of this.
 //!
 //! Nothing is kept in memory but SQLite's small caches: opening a store with a million queues reads a few pages. No call
@@ -25,6 +26,7 @@ mod schema;
 pub(in crate::store) mod scratch;
 #[cfg(test)]
 mod tests;
+pub mod transfer;
 mod work;
 mod writer;
 

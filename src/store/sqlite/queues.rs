@@ -68,7 +68,8 @@ pub(super) fn record(connection: &Connection, party: Party, id: &QueueId) -> rus
     connection.prepare_cached(sql)?.query_row([id], read_record).optional()
 }
 
-fn read_record(row: &Row<'_>) -> rusqlite::Result<QueueRecord> {
+/// The record in the first 15 columns.
+pub(super) fn read_record(row: &Row<'_>) -> rusqlite::Result<QueueRecord> {
     Ok(QueueRecord {
         recipient_id: row.get(0)?,
         sender_id: row.get(1)?,

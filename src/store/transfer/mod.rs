@@ -6,6 +6,10 @@
 //!
 //! Nothing is dropped silently: what cannot be read is a [`Damage`], which the caller counts and shows.
 
+pub mod file;
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -93,6 +97,17 @@ pub enum Put {
     NoQueue,
 }
 
+/// What a sink that writes many items at once found out too late to answer it for each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rejected {
+    /// Services of which an ID is taken by another one.
+    pub duplicate_services: u64,
+    /// Queues of which an ID is taken by another one.
+    pub duplicate_queues: u64,
+    /// Messages for a queue that is not there.
+    pub messages_without_queue: u64,
+}
+
 /// Where items go.
 pub trait Sink {
     /// Takes an item. It is there for good only after [`Self::finish`], or, in a store whose transfers can be resumed, once
@@ -101,6 +116,15 @@ pub trait Sink {
     /// # Errors
     /// The disk or database failed; the transfer is over.
     fn put(&mut self, item: Item) -> Result<Put, TransferError>;
+
+    /// Writes what was put and still waits to be written with others, and answers how much of that it could not take
+    /// although it had been answered [`Put::Stored`].
+    ///
+    /// # Errors
+    /// The disk or database failed; the transfer is over.
+    fn settle(&mut self) -> Result<Rejected, TransferError> {
+        Ok(Rejected::default())
+    }
 
     /// Commits everything and makes it what the server will find. A sink that is dropped without leaves nothing that a
     /// server would use.

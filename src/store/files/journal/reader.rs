@@ -11,7 +11,7 @@ use super::{journal_path, state_path};
 use crate::protocol::QueueId;
 use crate::store::files::lines::{Line, Lines};
 use crate::store::files::message;
-use crate::store::files::new_file::with_suffix;
+use crate::store::transfer::file::with_suffix;
 use crate::store::transfer::{Damage, Item, Source, TransferError};
 
 /// The messages of a journal directory that are not read, queue by queue in the order of the directories' names.

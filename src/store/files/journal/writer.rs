@@ -10,9 +10,9 @@ use super::{id_text, journal_path, queue_directory, state_path};
 use crate::protocol::QueueId;
 use crate::protocol::crypto::random_array;
 use crate::store::files::message;
-use crate::store::files::new_file::{sync_directory_of, with_suffix};
 use crate::store::files::text::put_base64;
 use crate::store::record::{Message, MessageContent};
+use crate::store::transfer::file::{rename, with_suffix};
 use crate::store::transfer::{Item, Put, Sink, TransferError};
 
 /// Writes a journal directory, which appears under its name when it is finished. Services and queues are passed over.
@@ -68,8 +68,7 @@ impl Sink for JournalWriter {
         // One wait for the disk, not one for each of a million files.
         let root = File::open(&self.beside).map_err(TransferError::file(&self.beside))?;
         rustix::fs::syncfs(&root).map_err(|error| TransferError::file(&self.beside)(error.into()))?;
-        fs::rename(&self.beside, &self.path).map_err(TransferError::file(&self.path))?;
-        sync_directory_of(&self.path)
+        rename(&self.beside, &self.path)
     }
 }
 
