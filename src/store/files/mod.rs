@@ -22,6 +22,8 @@ mod new_file;
 pub mod notification;
 mod queue_log;
 pub mod store_log;
+#[cfg(test)]
+mod tests;
 mod text;
 mod writers;
 

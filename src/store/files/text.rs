@@ -3,8 +3,7 @@
 use std::fmt;
 
 use base64::Engine;
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, URL_SAFE};
+use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};
 use zeroize::Zeroizing;
 
 use crate::protocol::keys::PublicAuthKey;
@@ -16,11 +15,11 @@ use crate::store::record::{Day, DhSecret, Timestamp};
 #[error("{0}")]
 pub struct LineError(pub(super) &'static str);
 
-/// Padding may be there or not; what is left over in the last character must be zero, so that most cuts are found.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &base64::alphabet::URL_SAFE,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+/// Padding may be there or not, but not in part; and what is left over in the last character must be zero: most cuts are
+/// found so.
+fn decode_base64(word: &[u8]) -> Result<Vec<u8>, base64::DecodeError> {
+    if word.ends_with(b"=") { URL_SAFE.decode(word) } else { URL_SAFE_NO_PAD.decode(word) }
+}
 
 /// The rest of a line that is being read.
 #[derive(Clone, Copy)]
@@ -112,7 +111,7 @@ impl<'a> Fields<'a> {
 
     /// Base64, perhaps of nothing.
     pub(super) fn base64(&mut self, otherwise: &'static str) -> Result<Zeroizing<Vec<u8>>, LineError> {
-        BASE64.decode(self.until(b" ,")).map(Zeroizing::new).map_err(|_| LineError(otherwise))
+        decode_base64(self.until(b" ,")).map(Zeroizing::new).map_err(|_| LineError(otherwise))
     }
 
     /// Base64 of exactly `N` bytes.

@@ -7,7 +7,7 @@
 //! already, or was never acknowledged.
 
 mod reader;
-mod state;
+pub(super) mod state;
 #[cfg(test)]
 mod tests;
 mod walk;

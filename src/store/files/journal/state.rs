@@ -4,33 +4,33 @@ use crate::store::files::text::{Fields, LineError, put_text};
 
 /// A place in a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Position {
+pub(in crate::store::files) struct Position {
     /// What names the file: 16 characters of the URL alphabet of Base64, if it is not older.
-    pub(super) journal: String,
+    pub(in crate::store::files) journal: String,
     /// Messages before this place.
-    pub(super) messages: u64,
+    pub(in crate::store::files) messages: u64,
     /// Messages in the file.
-    pub(super) message_count: u64,
+    pub(in crate::store::files) message_count: u64,
     /// Bytes before this place.
-    pub(super) bytes: u64,
+    pub(in crate::store::files) bytes: u64,
     /// Bytes in the file.
-    pub(super) byte_count: u64,
+    pub(in crate::store::files) byte_count: u64,
 }
 
 /// Where a queue is read and written.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct State {
-    pub(super) write: Position,
-    pub(super) read: Position,
+pub(in crate::store::files) struct State {
+    pub(in crate::store::files) write: Position,
+    pub(in crate::store::files) read: Position,
     /// Whether it takes messages: it is not full, or was emptied after it was.
-    pub(super) can_write: bool,
+    pub(in crate::store::files) can_write: bool,
     /// Messages that are not read.
-    pub(super) size: u64,
+    pub(in crate::store::files) size: u64,
 }
 
 impl State {
     /// Reads a line.
-    pub(super) fn read(line: &[u8]) -> Result<Self, LineError> {
+    pub(in crate::store::files) fn read(line: &[u8]) -> Result<Self, LineError> {
         let mut fields = Fields::of(line);
         fields.expect(b"write=", "write= is missing")?;
         let write = position(&mut fields)?;
@@ -45,14 +45,14 @@ impl State {
     }
 
     /// Appends the line, without its end.
-    pub(super) fn write(&self, line: &mut Vec<u8>) {
+    pub(in crate::store::files) fn write(&self, line: &mut Vec<u8>) {
         let (write, read) = (PositionText(&self.write), PositionText(&self.read));
         let can_write = if self.can_write { 'T' } else { 'F' };
         put_text(line, format_args!("write={write} read={read} canWrite={can_write} size={}", self.size));
     }
 
     /// Whether its numbers fit each other.
-    pub(super) fn is_valid(&self) -> bool {
+    pub(in crate::store::files) fn is_valid(&self) -> bool {
         let (read, write) = (&self.read, &self.write);
         let unread = read.message_count.checked_sub(read.messages);
         let always = unread.is_some()
