@@ -3,6 +3,7 @@
 pub mod columns;
 pub mod connect;
 pub mod lock;
+pub mod schema;
 pub mod transfer;
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::future::Future;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::Client;
 
-use crate::store::postgres::connect::{Connector, reason};
+use crate::store::postgres::connect::{Connector, SchemaName, reason};
 use crate::store::postgres::lock::SchemaLock;
+use crate::store::postgres::schema::{self, Create, Preparation, UnfinishedImport};
 use crate::store::transfer::TransferError;
 
 /// A session on a schema on which no server of ours works, with a runtime of its own that runs while it is used.
@@ -16,6 +17,7 @@ pub struct Session {
     _lock: SchemaLock,
     runtime: Runtime,
     place: String,
+    schema: SchemaName,
 }
 
 impl Session {
@@ -29,17 +31,12 @@ impl Session {
         let lock = runtime.block_on(SchemaLock::take(connector)).map_err(failed)?;
         let client = runtime.block_on(connector.connect()).map_err(failed)?;
         let place = format!("schema \"{}\" of {connector}", connector.schema());
-        Ok(Session { client, _lock: lock, runtime, place })
+        Ok(Session { client, _lock: lock, runtime, place, schema: connector.schema().clone() })
     }
 
     /// The connection.
     pub fn client(&self) -> &Client {
         &self.client
-    }
-
-    /// The connection, for what changes its state.
-    pub fn client_mut(&mut self) -> (&mut Client, &Runtime) {
-        (&mut self.client, &self.runtime)
     }
 
     /// Waits for what the database answers.
@@ -59,9 +56,53 @@ impl Session {
         self.wait(self.client.batch_execute(statements))
     }
 
-    /// What it is a session on, for messages.
-    pub fn place(&self) -> &str {
-        &self.place
+    /// Opens the schema, which has to be whole and at the newest level.
+    ///
+    /// # Errors
+    /// It is not; the text says what to do.
+    pub fn require_schema(&mut self) -> Result<(), TransferError> {
+        let how =
+            Preparation { create: Create::Never, unfinished_import: UnfinishedImport::Refuse, confirm: &mut |_| false };
+        self.runtime.block_on(schema::prepare(&mut self.client, &self.schema, how)).map(|_| ()).map_err(failed)
+    }
+
+    /// Begins a transaction with the creation of the schema.
+    ///
+    /// # Errors
+    /// It exists, or cannot be made; the text says what to do.
+    pub fn begin_new_schema(&self) -> Result<(), TransferError> {
+        self.runtime.block_on(schema::begin_new(&self.client, &self.schema)).map_err(failed)
+    }
+
+    /// The note of [`Self::mark_unfinished`], if the schema is marked.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn unfinished(&self) -> Result<Option<String>, TransferError> {
+        let mark = self.wait(schema::import_mark(&self.client, &self.schema))?;
+        // What stands before the note is one text without `: `.
+        Ok(mark.map(|mark| mark.split_once(": ").map(|(_, note)| note.to_owned()).unwrap_or_default()))
+    }
+
+    /// Marks the schema as one that no server may start on, and notes by what it is filled.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn mark_unfinished(&self, note: &str) -> Result<(), TransferError> {
+        self.wait(schema::mark_import(&self.client, &self.schema, note))
+    }
+
+    /// Removes the mark.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn mark_finished(&self) -> Result<(), TransferError> {
+        self.wait(schema::clear_import_mark(&self.client, &self.schema))
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &SchemaName {
+        &self.schema
     }
 }
 

@@ -18,7 +18,7 @@ pub struct PostgresSink {
     rejected: Rejected,
     kind: Kind,
     /// Pages written in this transaction.
-    uncommitted: bool,
+    pub(super) uncommitted: bool,
 }
 
 /// How a sink came about.
@@ -60,9 +60,7 @@ impl PostgresSink {
     /// The schema exists, or the database cannot be used. Each says what to do.
     pub fn create(connector: &Connector) -> Result<Self, TransferError> {
         let session = Session::open(connector)?;
-        session.refuse_schema(connector)?;
-        session.run("BEGIN")?;
-        session.create_schema(connector)?;
+        session.begin_new_schema()?;
         Self::new(session, Kind::AllAtOnce)
     }
 
@@ -71,8 +69,8 @@ impl PostgresSink {
     /// # Errors
     /// The schema does not exist or is not whole, or the database cannot be used. Each says what to do.
     pub fn messages(connector: &Connector) -> Result<Self, TransferError> {
-        let session = Session::open(connector)?;
-        session.require_schema(connector)?;
+        let mut session = Session::open(connector)?;
+        session.require_schema()?;
         session.run("BEGIN; DELETE FROM messages")?;
         Self::new(session, Kind::AllAtOnce)
     }
@@ -86,14 +84,12 @@ impl PostgresSink {
     /// The schema exists, and is not an unfinished transfer of this source; the database cannot be used.
     pub fn resume(connector: &Connector, mark: &str) -> Result<(Self, Option<QueueId>), TransferError> {
         let session = Session::open(connector)?;
-        let last = match session.unfinished(connector)? {
-            Some(found) if found == mark => session.last_queue()?,
-            Some(_) => return Err(session.another_transfer(connector)),
+        let last = match session.unfinished()? {
+            Some(found) if found == mark => last_queue(&session)?,
+            Some(_) => return Err(another_transfer(&session)),
             None => {
-                session.refuse_schema(connector)?;
-                session.run("BEGIN")?;
-                session.create_schema(connector)?;
-                session.mark_unfinished(connector, mark)?;
+                session.begin_new_schema()?;
+                session.mark_unfinished(mark)?;
                 session.run("COMMIT")?;
                 None
             }
@@ -112,7 +108,7 @@ impl PostgresSink {
         self.session.wait(insert_service(self.session.client(), service))
     }
 
-    fn write_page(&mut self) -> Result<(), TransferError> {
+    pub(super) fn write_page(&mut self) -> Result<(), TransferError> {
         let PostgresSink { session, page, .. } = self;
         let rejected = session.wait(page.write(session.client()))?;
         self.rejected.duplicate_queues += rejected.duplicate_queues;
@@ -176,4 +172,18 @@ async fn insert_service(client: &Client, service: &ServiceRecord) -> Result<Put,
     let sql = format!("SELECT FROM services WHERE ({columns}) = ($1, $2, $3, $4, $5)");
     let same = client.query_opt(&sql, &values).await?.is_some();
     Ok(if same { Put::Present } else { Put::Duplicate })
+}
+
+fn last_queue(session: &Session) -> Result<Option<QueueId>, TransferError> {
+    let sql = "SELECT recipient_id FROM msg_queues ORDER BY recipient_id DESC LIMIT 1";
+    let row = session.wait(session.client().query_opt(sql, &[]))?;
+    row.map(|row| row.try_get(0)).transpose().map_err(failed)
+}
+
+fn another_transfer(session: &Session) -> TransferError {
+    let schema = session.schema();
+    TransferError::Store(format!(
+        "the schema \"{schema}\" is incomplete: an import into it was interrupted, and it was of another content.\n\
+         Delete it to begin anew: `smp-server database delete` says how."
+    ))
 }

@@ -42,7 +42,8 @@ impl PostgresSource {
     /// # Errors
     /// The database cannot be reached, a server runs on it, or it has no tables of this version. Each says what to do.
     pub fn open(connector: &Connector) -> Result<Self, TransferError> {
-        let session = Session::open(connector)?;
+        let mut session = Session::open(connector)?;
+        session.require_schema()?;
         session.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         let sql = "SELECT (SELECT count(*) FROM msg_queues WHERE deleted_at IS NULL) + (SELECT count(*) FROM messages)";
         let all: i64 = session.wait(session.client().query_one(sql, &[]))?.get(0);
