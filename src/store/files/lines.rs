@@ -1,7 +1,7 @@
 //! Lines of a file, one after the other, in memory of one line.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
@@ -29,63 +29,56 @@ impl Line<'_> {
 /// A file that is read line by line.
 pub(super) struct Lines {
     path: PathBuf,
-    file: BufReader<File>,
-    /// Wiped, and never moved to grow: lines hold secrets of queues.
+    file: BufReader<io::Take<File>>,
+    /// Wiped, also when it grows: lines hold secrets of queues.
     line: Zeroizing<Vec<u8>>,
     number: u64,
     read: u64,
     size: u64,
 }
 
+/// The largest buffer of a file, in bytes.
+const BUFFER_BYTES: u64 = 64 * 1024;
+
 impl Lines {
     /// Opens a file; lines count from 1.
     pub(super) fn open(path: &Path) -> Result<Self, TransferError> {
         let file = File::open(path).map_err(TransferError::file(path))?;
-        Lines::of(path, file, 0)
-    }
-
-    /// The lines of a file that is open, from where it stands; `before` lines stand before that.
-    pub(super) fn of(path: &Path, file: File, before: u64) -> Result<Self, TransferError> {
         let size = file.metadata().map_err(TransferError::file(path))?.len();
-        let file = BufReader::with_capacity(64 * 1024, file);
-        Ok(Lines {
-            path: path.to_owned(),
-            file,
-            line: Zeroizing::new(Vec::with_capacity(MAX_LINE_BYTES)),
-            number: before,
-            read: 0,
-            size,
-        })
+        Ok(Lines::part(path, file, size, 0))
     }
 
-    /// The next line, or `None` at the end of the file.
+    /// `size` bytes of a file from where it stands; `before` lines stand before that.
+    pub(super) fn part(path: &Path, file: File, size: u64, before: u64) -> Self {
+        let buffer = usize::try_from(size.min(BUFFER_BYTES)).unwrap_or_default();
+        let file = BufReader::with_capacity(buffer, file.take(size));
+        Lines { path: path.to_owned(), file, line: Zeroizing::default(), number: before, read: 0, size }
+    }
+
+    /// The next line, or `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, TransferError> {
         self.number += 1;
         self.line.clear();
-        let (mut any, mut long) = (false, false);
+        let (before, mut long) = (self.read, false);
         loop {
             let available = self.file.fill_buf().map_err(TransferError::file(&self.path))?;
-            if available.is_empty() {
-                break;
-            }
-            any = true;
             let end = available.iter().position(|byte| *byte == b'\n');
             let part = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
             long |= self.line.len() + part.len() > MAX_LINE_BYTES;
             if !long {
-                self.line.extend_from_slice(part);
+                append(&mut self.line, part);
             }
             let taken = part.len() + usize::from(end.is_some());
             self.file.consume(taken);
             self.read += taken as u64;
-            if end.is_some() {
+            if end.is_some() || taken == 0 {
                 break;
             }
         }
-        Ok(match (any, long) {
-            (false, _) => None,
-            (true, true) => Some(Line::TooLong),
-            (true, false) => Some(Line::Whole(&self.line)),
+        Ok(match long {
+            _ if self.read == before => None,
+            true => Some(Line::TooLong),
+            false => Some(Line::Whole(&self.line)),
         })
     }
 
@@ -94,13 +87,24 @@ impl Lines {
         Damage { file: self.path.clone(), line: self.number, reason: reason.to_string() }
     }
 
-    /// Number of the line that was read last.
+    /// Number of the line that was read last, or after the end, one more.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
     /// Bytes read, and bytes in all.
     pub(super) fn progress(&self) -> (u64, u64) {
-        (self.read, self.size.max(self.read))
+        (self.read, self.size)
     }
+}
+
+/// Appends to a line; what it outgrows is wiped.
+fn append(line: &mut Zeroizing<Vec<u8>>, part: &[u8]) {
+    let length = line.len() + part.len();
+    if length > line.capacity() {
+        let mut larger = Zeroizing::new(Vec::with_capacity(length.next_power_of_two()));
+        larger.extend_from_slice(line);
+        *line = larger;
+    }
+    line.extend_from_slice(part);
 }

@@ -1,34 +1,13 @@
 //! A file of lines that appears under its name only when it is whole.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
-use crate::store::transfer::TransferError;
-
-/// `path` with `suffix` behind its name.
-pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-/// Makes the names in the directory of `path` outlive a power cut.
-pub(super) fn sync_directory_of(path: &Path) -> Result<(), TransferError> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(TransferError::file(directory))
-}
-
-/// Deletes a file if it is there.
-pub(super) fn remove_if_there(path: &Path) -> Result<(), TransferError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(TransferError::file(path)(error)),
-        _ => Ok(()),
-    }
-}
+use crate::store::transfer::{TransferError, file};
 
 /// A file that is being written beside its place.
 pub(super) struct NewFile {
@@ -42,8 +21,8 @@ pub(super) struct NewFile {
 impl NewFile {
     /// Begins a file, for the server's user only; what an attempt before has left is replaced.
     pub(super) fn create(path: &Path) -> Result<Self, TransferError> {
-        let beside = with_suffix(path, ".tmp");
-        remove_if_there(&beside)?;
+        let beside = file::with_suffix(path, ".tmp");
+        file::remove(&beside)?;
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside);
         let file = BufWriter::with_capacity(64 * 1024, file.map_err(TransferError::file(&beside))?);
         Ok(NewFile { path: path.to_owned(), beside, file, line: Zeroizing::default() })
@@ -61,8 +40,7 @@ impl NewFile {
     pub(super) fn finish(mut self) -> Result<(), TransferError> {
         let written = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         written.map_err(TransferError::file(&self.beside))?;
-        fs::rename(&self.beside, &self.path).map_err(TransferError::file(&self.path))?;
-        sync_directory_of(&self.path)
+        file::rename(&self.beside, &self.path)
     }
 }
 

@@ -9,7 +9,8 @@
 //! - `writer`, `reader`: the threads;
 //! - `open`, `schema`, `columns`: the file, its tables, and how values stand in them;
 //! - `apply`, `queues`, `messages`: what each operation does;
-//! - `transfer`: moving a closed store's content in and out.
+//! - `transfer`: moving a closed store's content in and out;
+//! - `scratch`: the same tables for the time of one job, without any of this.
 //!
 //! Nothing is kept in memory but SQLite's small caches: opening a store with a million queues reads a few pages. No call
 //! of the trait blocks its thread, and no text of an error carries an ID or a key.
@@ -22,6 +23,7 @@ mod open;
 mod queues;
 mod reader;
 mod schema;
+pub(in crate::store) mod scratch;
 #[cfg(test)]
 mod tests;
 pub mod transfer;
