@@ -1,5 +1,7 @@
 //! The store in PostgreSQL, in the Haskell server's own schema.
 
+pub mod connect;
+
 #[cfg(test)]
 #[path = "../../../tests/it/support/cluster.rs"]
 pub(crate) mod cluster;
