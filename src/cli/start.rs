@@ -123,7 +123,7 @@ fn describe(settings: &Settings) -> Vec<String> {
         StoreLocation::File(path) => format!("Store: {}", path.display()),
         StoreLocation::Memory => "Store: in memory, nothing is kept on restart".to_owned(),
         StoreLocation::Postgres(database) => {
-            format!("PostgreSQL database: {:?}, schema: {}", database.connection, database.schema)
+            format!("PostgreSQL, schema: {}", database.options.schema)
         }
     };
     let ports = transport.ports.iter().map(|port| format!("SMP port {port} (TLS)"));
