@@ -1,6 +1,8 @@
 //! The store in PostgreSQL, in the Haskell server's own schema.
 
 pub mod connect;
+pub mod lock;
+pub mod schema;
 
 #[cfg(test)]
 #[path = "../../../tests/it/support/cluster.rs"]

@@ -23,6 +23,7 @@ use tokio_postgres::{Client, Error};
 use zeroize::Zeroizing;
 
 pub use error::ConnectError;
+pub(in crate::store::postgres) use error::reason;
 pub use parameters::StringError;
 pub use schema_name::{InvalidSchemaName, SchemaName};
 
