@@ -93,7 +93,10 @@ fn read_location(reader: &mut Reader<'_>, paths: &Paths) -> StoreLocation {
     }
     match queues {
         // After a mistake nobody sees what stands in the place of the database.
-        Some(Kept::Database) => Database::read(reader).map_or(StoreLocation::Memory, StoreLocation::Postgres),
+        Some(Kept::Database) => {
+            let database = Database::read(reader, messages == Some(Kept::Journal));
+            database.map_or(StoreLocation::Memory, StoreLocation::Postgres)
+        }
         _ if enabled => StoreLocation::File(paths.store()),
         _ => StoreLocation::Memory,
     }

@@ -107,6 +107,7 @@ fn a_database_keeps_queues_and_messages() {
         let found = database(&database_ini("database", messages));
         assert_eq!((found.options.schema.as_str(), found.pool_size), ("smp_server", 10));
         assert_eq!(found.deleted_ttl, Duration::from_secs(21 * 86_400));
+        assert_eq!((found.import_journal, found.store_log), (messages == "journal", false));
         let connector = Connector::with_environment(&found.options, &|_| None).unwrap();
         let expected = "database \"smp_server_store\" (user \"smp\")";
         assert!(connector.to_string().starts_with(expected), "{connector}");

@@ -12,11 +12,7 @@ pub(super) const IMPORT_MARK: &str = "smp-server import in progress";
 ///
 /// # Errors
 /// The database failed, or the schema is another role's.
-pub async fn mark_import(
-    client: &(impl GenericClient + Sync),
-    schema: &SchemaName,
-    note: &str,
-) -> Result<(), Error> {
+pub async fn mark_import(client: &(impl GenericClient + Sync), schema: &SchemaName, note: &str) -> Result<(), Error> {
     let comment = literal(&format!("{IMPORT_MARK}: {note}"));
     client.batch_execute(&format!("COMMENT ON SCHEMA {} IS {comment}", schema.quoted())).await
 }
@@ -25,10 +21,7 @@ pub async fn mark_import(
 ///
 /// # Errors
 /// The database failed.
-pub async fn import_mark(
-    client: &(impl GenericClient + Sync),
-    schema: &SchemaName,
-) -> Result<Option<String>, Error> {
+pub async fn import_mark(client: &(impl GenericClient + Sync), schema: &SchemaName) -> Result<Option<String>, Error> {
     let statement = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = $1";
     let row = client.query_opt(statement, &[&schema.as_str()]).await?;
     let comment: Option<String> = row.and_then(|row| row.get(0));

@@ -74,11 +74,7 @@ pub enum Prepared {
 ///
 /// # Errors
 /// Nothing that the server could use is there, or may be made; each text says what to do.
-pub async fn prepare(
-    client: &mut Client,
-    schema: &SchemaName,
-    how: Preparation<'_>,
-) -> Result<Prepared, SchemaError> {
+pub async fn prepare(client: &mut Client, schema: &SchemaName, how: Preparation<'_>) -> Result<Prepared, SchemaError> {
     let state = State::read(client, schema).await?;
     refuse_unusable(&state, schema, &how)?;
     match plan(schema, &state.done)? {
