@@ -23,7 +23,7 @@ mod transport;
 use std::path::Path;
 
 pub use clients::{Auth, InactiveClients, Information, Subscriptions};
-pub use database::{ConnectionString, Database};
+pub use database::Database;
 pub use environment::Environment;
 pub use password::{ALLOWED_PASSWORD, Password};
 pub use paths::Paths;

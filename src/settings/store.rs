@@ -11,7 +11,7 @@ use super::{Database, Note, Paths};
 const DAY_SECONDS: u64 = 86_400;
 
 /// Where queues and messages are.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum StoreLocation {
     /// In memory; nothing is written to disk.
     Memory,
@@ -92,7 +92,11 @@ fn read_location(reader: &mut Reader<'_>, paths: &Paths) -> StoreLocation {
         _ => {}
     }
     match queues {
-        Some(Kept::Database) => StoreLocation::Postgres(Database::read(reader)),
+        // After a mistake nobody sees what stands in the place of the database.
+        Some(Kept::Database) => {
+            let database = Database::read(reader, messages == Some(Kept::Journal));
+            database.map_or(StoreLocation::Memory, StoreLocation::Postgres)
+        }
         _ if enabled => StoreLocation::File(paths.store()),
         _ => StoreLocation::Memory,
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::protocol::Version;
+use crate::store::postgres::connect::Connector;
 
 /// What `init` of the Haskell server writes, in keys and values; `store`, `password` and `transport` are lines that differ.
 fn haskell_ini(enable: &str, store_messages: &str, password: &str) -> String {
@@ -52,7 +53,7 @@ fn an_empty_file_gives_the_defaults() {
     assert_eq!(settings.transport.client_blocks, 32);
     assert_eq!(settings.transport.send_timeout, Duration::from_secs(60));
     assert!(settings.transport.x448 && settings.auth.new_queues && settings.auth.create_password.is_none());
-    assert_eq!(settings.store.location, StoreLocation::Memory);
+    assert!(matches!(settings.store.location, StoreLocation::Memory));
     assert_eq!((settings.store.message_queue_quota, settings.store.sync), (128, Sync::Full));
     let expiration = settings.store.expiration;
     assert_eq!(expiration.ttl, Duration::from_secs(21 * 86_400));
@@ -66,7 +67,9 @@ fn files_of_the_haskell_server_are_read_unchanged() {
     let no_password = "# create_password = some words, '@' and ':' and '/'";
     for (store, password) in [("memory", no_password), ("journal", "create_password = p#w;d=\\'\"%")] {
         let Loaded { settings, notes } = parse_with(&haskell_ini("on", store, password), &[]).unwrap();
-        assert_eq!(settings.store.location, StoreLocation::File("/l/smp-server.db".into()));
+        assert!(
+            matches!(&settings.store.location, StoreLocation::File(path) if *path == Path::new("/l/smp-server.db"))
+        );
         assert!(!settings.store.expiration.on_send);
         assert_eq!(settings.transport.host, "smp1.example.com,abc.onion");
         assert_eq!(settings.information.source_code.as_deref(), Some("https://example.com/source?a=b#c"));
@@ -81,9 +84,9 @@ fn files_of_the_haskell_server_are_read_unchanged() {
 
 #[test]
 fn a_disabled_store_stays_in_memory() {
-    assert_eq!(settings(&haskell_ini("off", "memory", "")).store.location, StoreLocation::Memory);
+    assert!(matches!(settings(&haskell_ini("off", "memory", "")).store.location, StoreLocation::Memory));
     let Loaded { settings, notes } = parse_with(&haskell_ini("off", "journal", ""), &[]).unwrap();
-    assert_eq!(settings.store.location, StoreLocation::Memory);
+    assert!(matches!(settings.store.location, StoreLocation::Memory));
     assert!(notes.iter().any(|note| note.to_string().contains("[STORE_LOG] store_messages = journal")), "{notes:?}");
 }
 
@@ -102,14 +105,38 @@ fn database(text: &str) -> Database {
 fn a_database_keeps_queues_and_messages() {
     for messages in ["database", "journal"] {
         let found = database(&database_ini("database", messages));
-        assert_eq!(found.connection.reveal(), "postgresql://smp@/smp_server_store");
-        assert_eq!((found.schema.as_str(), found.pool_size), ("smp_server", 10));
+        assert_eq!((found.options.schema.as_str(), found.pool_size), ("smp_server", 10));
         assert_eq!(found.deleted_ttl, Duration::from_secs(21 * 86_400));
+        assert_eq!((found.import_journal, found.store_log), (messages == "journal", false));
+        let connector = Connector::with_environment(&found.options, &|_| None).unwrap();
+        let expected = "database \"smp_server_store\" (user \"smp\")";
+        assert!(connector.to_string().starts_with(expected), "{connector}");
     }
     let keys = "db_connection = host=/run dbname=x\ndb_schema = other_1\ndb_pool_size = 1000\ndb_deleted_ttl = 0\n";
     let found = database(&(database_ini("database", "database") + keys));
-    assert_eq!((found.connection.reveal(), found.schema.as_str()), ("host=/run dbname=x", "other_1"));
-    assert_eq!((found.pool_size, found.deleted_ttl), (1000, Duration::ZERO));
+    assert_eq!((found.options.schema.as_str(), found.pool_size), ("other_1", 1000));
+    assert_eq!(found.deleted_ttl, Duration::ZERO);
+}
+
+#[test]
+fn wrong_keys_of_a_database_are_named_with_what_is_wrong() {
+    let cases = [
+        ("db_connection", "postgresql://smp@/x?colour=red", "unknown parameter \"colour\""),
+        ("db_connection", "host", "cannot be read"),
+        ("db_connection", "sslmode=perhaps", "sslmode"),
+        ("db_schema", "Smp", "lower-case letters"),
+        ("db_pool_size", "0", "connections, a whole number from 1 to 1000"),
+        ("db_deleted_ttl", "-1", "days"),
+        ("db_store_log", "yes", "`on` or `off`"),
+    ];
+    for (key, value, expected) in cases {
+        let found = problems(&(database_ini("database", "database") + &format!("{key} = {value}\n")), &[]);
+        assert!(
+            found.len() == 1 && found[0].starts_with(&format!("smp-server.ini:4: [STORE_LOG] {key} = ")),
+            "{found:?}"
+        );
+        assert!(found[0].contains(expected), "{found:?}");
+    }
 }
 
 #[test]

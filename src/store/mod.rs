@@ -8,6 +8,7 @@
 #[macro_use]
 pub(crate) mod conformance;
 pub mod files;
+mod line;
 pub mod metrics;
 pub mod op;
 pub mod postgres;

@@ -15,7 +15,7 @@ use crate::store::sqlite::columns::CertificateChain;
 use crate::store::sqlite::messages::read_message;
 use crate::store::sqlite::queues::{self, QueueRow};
 use crate::store::sqlite::{StoreLock, Sync, open};
-use crate::store::transfer::{Damage, Item, Source, TransferError, file};
+use crate::store::transfer::{Damage, Item, Source, TransferError};
 
 /// Queues read at once; some hundred bytes each, or 16 KiB with a link.
 const QUEUES: u32 = 256;
