@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use actix_rt::System;
@@ -38,7 +39,7 @@ const OTHER_FILES: u64 = 64;
 /// The store can not be opened, a port not be listened on, a key not be used.
 pub fn run(setup: ServerSetup) -> Result<(), RunError> {
     warn_of_few_files(raise_file_limit(), setup.settings.transport.max_connections);
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&store_options(&setup.settings.store))?);
+    let store = open_store(&setup.settings.store)?;
     let system = System::new();
     if setup.maintenance {
         return system.block_on(maintain(store, setup.settings.store.expiration));
@@ -111,12 +112,17 @@ fn shutdown_signal() -> Result<impl Future<Output = ()>, RunError> {
     })
 }
 
-fn store_options(store: &settings::Store) -> SqliteOptions {
+fn open_store(store: &settings::Store) -> Result<Arc<dyn Store>, RunError> {
+    match &store.location {
+        StoreLocation::Memory => Ok(Arc::new(SqliteStore::open(&sqlite_options(store, None))?)),
+        StoreLocation::File(path) => Ok(Arc::new(SqliteStore::open(&sqlite_options(store, Some(path.clone())))?)),
+        StoreLocation::Postgres(_) => Err("PostgreSQL is not supported yet".into()),
+    }
+}
+
+fn sqlite_options(store: &settings::Store, path: Option<PathBuf>) -> SqliteOptions {
     SqliteOptions {
-        path: match &store.location {
-            StoreLocation::File(path) => Some(path.clone()),
-            StoreLocation::Memory => None,
-        },
+        path,
         sync: match store.sync {
             settings::Sync::Full => crate::store::sqlite::Sync::Full,
             settings::Sync::Normal => crate::store::sqlite::Sync::Normal,

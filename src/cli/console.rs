@@ -55,6 +55,12 @@ impl<'a> Console<'a> {
         self.say(warning)?;
         Ok(self.ask("Continue (Y/n): ")?.as_deref() == Some("Y"))
     }
+
+    /// Whether the operator agrees to a change, of which nothing is lost: `y` or `Y`.
+    pub fn confirm_change(&mut self, change: impl Display) -> Result<bool> {
+        self.say(change)?;
+        Ok(self.ask("Continue (y/N): ")?.is_some_and(|answer| answer.eq_ignore_ascii_case("y")))
+    }
 }
 
 #[cfg(test)]
@@ -71,6 +77,13 @@ mod tests {
     fn only_a_capital_y_confirms() {
         for (input, expected) in [("Y\n", true), ("y\n", false), ("\n", false), ("", false), ("yes\n", false)] {
             assert_eq!(with(input, |c| c.confirm("Sure?")).0, expected, "{input:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_confirmed_by_y_alone() {
+        for (input, expected) in [("Y\n", true), ("y\n", true), ("\n", false), ("", false), ("yes\n", false)] {
+            assert_eq!(with(input, |c| c.confirm_change("Change it?")).0, expected, "{input:?}");
         }
     }
 

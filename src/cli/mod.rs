@@ -12,12 +12,15 @@ mod error;
 mod files;
 mod identity;
 mod init;
+mod journal;
 mod logging;
 pub mod options;
+mod replay;
 pub mod start;
 mod template;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -64,6 +67,7 @@ fn execute(
             start::start(&paths, environment, &options, console, run)
         }
         Command::Cert(options) => cert::cert(&paths, &options, console),
+        Command::Journal(arguments) => journal::journal(&paths, environment, &arguments, console),
         Command::Delete => delete::delete(&paths, console),
         Command::Check(arguments) => check::check(arguments, console),
     }

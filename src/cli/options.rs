@@ -37,10 +37,34 @@ pub enum Command {
     Start(StartOptions),
     /// Generate new TLS server credentials, keeping the identity
     Cert(CertOptions),
+    /// Move messages of the Haskell server between its messages log and its journal directory
+    Journal(JournalArguments),
     /// Delete configuration and log files
     Delete,
     /// Check any SMP server: run the whole life of a queue against it
     Check(CheckArguments),
+}
+
+/// Arguments of `journal`.
+#[derive(Args, Debug, Clone, Copy)]
+pub struct JournalArguments {
+    /// What to do with the journal.
+    #[command(subcommand)]
+    pub action: JournalAction,
+    /// Leave out damaged lines and messages of queues that do not exist
+    #[arg(long, global = true)]
+    pub skip_warnings: bool,
+}
+
+/// What to do with the journal.
+#[derive(Subcommand, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalAction {
+    /// Import the messages log to a new journal directory
+    Import,
+    /// Export the journal directory to a new messages log
+    Export,
+    /// Delete the journal directory
+    Delete,
 }
 
 /// The form of a server's address, for messages.
@@ -196,13 +220,13 @@ impl HostingType {
 /// PostgreSQL, as `init` writes it into the INI file.
 #[derive(Args, Debug, Clone, Default)]
 pub struct DatabaseOptions {
-    /// Database connection string, written to smp-server.ini for a later version
+    /// Database connection string (default: postgresql://smp@/smp_server_store)
     #[arg(short = 'd', long = "database", value_name = "DB_CONN")]
     pub connection: Option<String>,
-    /// Database schema, written to smp-server.ini for a later version
+    /// Database schema (default: smp_server)
     #[arg(long, value_name = "DB_SCHEMA")]
     pub schema: Option<String>,
-    /// Database pool size, written to smp-server.ini for a later version
+    /// Database pool size (default: 10)
     #[arg(long, value_name = "POOL_SIZE")]
     pub pool_size: Option<u16>,
 }
@@ -216,7 +240,7 @@ pub struct StartOptions {
     /// Do not serve, only do what is done on start and stop
     #[arg(short = 'm', long)]
     pub maintenance: bool,
-    /// Compact the store log (accepted for compatibility: the embedded store has none)
+    /// Compact the store log (accepted for compatibility: this server has none)
     #[arg(long)]
     pub compact_log: bool,
     /// Logging level; RUST_LOG, if set, overrides it
@@ -225,7 +249,7 @@ pub struct StartOptions {
     /// Start in spite of what would otherwise need a decision
     #[arg(long)]
     pub skip_warnings: bool,
-    /// Confirm database migrations (accepted for compatibility: the embedded store asks for none)
+    /// Confirm migrations of a PostgreSQL schema beforehand (default: ask)
     #[arg(long, value_name = "CONFIRM_MIGRATIONS")]
     pub confirm_migrations: Option<Migrations>,
 }

@@ -1,5 +1,7 @@
 //! `smp-server start`: everything is read and checked before anything starts.
 
+mod database;
+
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use super::error::CommandError;
 use super::identity::Identity;
 use super::options::StartOptions;
 use crate::settings::{self, Environment, Note, Paths, Settings, StoreLocation};
+use crate::store::postgres::connect::Connector;
+use database::DatabaseStart;
 
 /// Everything that the server needs to run.
 #[derive(Clone, Debug)]
@@ -22,6 +26,8 @@ pub struct ServerSetup {
     pub identity: Identity,
     /// Where files may be written.
     pub paths: Paths,
+    /// How to connect to the database, if the settings name one.
+    pub connector: Option<Connector>,
     /// Whether to do only what is done on start and stop, and not to serve.
     pub maintenance: bool,
 }
@@ -40,7 +46,9 @@ pub fn start(
     let (setup, notes) = prepare(paths, environment, options)?;
     // Under a service manager, standard output is a log.
     say_setup(&setup, std::io::stdout().is_terminal(), console)?;
+    let database = database_of(&setup);
     if options.check_config {
+        database.map_or(Ok(()), |database| database.check(options, console))?;
         for note in &notes {
             console.say(format_args!("note: {note}"))?;
         }
@@ -48,6 +56,7 @@ pub fn start(
         return Ok(());
     }
     notes.iter().for_each(log_note);
+    database.map_or(Ok(()), |database| database.open(options, console))?;
     run(setup).map_err(CommandError::Run)
 }
 
@@ -63,14 +72,24 @@ pub fn prepare(
     super::require_installation(paths)?;
     let settings::Loaded { settings, mut notes } = settings::load(paths, environment)?;
     let identity = Identity::load(paths)?;
-    if let StoreLocation::File(path) = &settings.store.location {
-        check_store(paths, path, options)?;
-    }
+    let connector = match &settings.store.location {
+        StoreLocation::Memory => None,
+        StoreLocation::File(path) => check_store(paths, path, options).map(|()| None)?,
+        StoreLocation::Postgres(database) => {
+            let refused = |error| CommandError::refused(format!("[STORE_LOG] db_connection: {error}"));
+            Some(Connector::new(&database.options).map_err(refused)?)
+        }
+    };
     if options.compact_log {
-        notes.push(Note::Other("--compact-log has no effect: the embedded store has no log to compact".to_owned()));
+        notes.push(Note::Other("--compact-log has no effect: there is no store log to compact".to_owned()));
     }
-    let setup = ServerSetup { settings, identity, paths: paths.clone(), maintenance: options.maintenance };
-    Ok((setup, notes))
+    let (paths, maintenance) = (paths.clone(), options.maintenance);
+    Ok((ServerSetup { settings, identity, paths, connector, maintenance }, notes))
+}
+
+fn database_of(setup: &ServerSetup) -> Option<DatabaseStart<'_>> {
+    let StoreLocation::Postgres(database) = &setup.settings.store.location else { return None };
+    setup.connector.as_ref().map(|connector| DatabaseStart { database, connector, paths: &setup.paths })
 }
 
 fn check_store(paths: &Paths, store: &Path, options: &StartOptions) -> Result<(), CommandError> {
@@ -109,19 +128,21 @@ fn say_setup(setup: &ServerSetup, show_password: bool, console: &mut Console<'_>
     let address = identity.address(&settings.transport, password.filter(|_| show_password));
     console.say(format_args!("Server address: {address}"))?;
     super::say_source_code(settings.information.source_code.as_deref(), console)?;
-    for line in describe(settings) {
+    for line in describe(setup) {
         console.say(line)?;
     }
     Ok(())
 }
 
 /// What the server will do, a line each.
-fn describe(settings: &Settings) -> Vec<String> {
+fn describe(setup: &ServerSetup) -> Vec<String> {
+    let settings = &setup.settings;
     let transport = &settings.transport;
     let expiration = &settings.store.expiration;
-    let store = match &settings.store.location {
-        StoreLocation::File(path) => format!("Store: {}", path.display()),
-        StoreLocation::Memory => "Store: in memory, nothing is kept on restart".to_owned(),
+    let store = match (&settings.store.location, &setup.connector) {
+        (_, Some(connector)) => format!("PostgreSQL {connector}, schema: {}", connector.schema()),
+        (StoreLocation::File(path), None) => format!("Store: {}", path.display()),
+        (_, None) => "Store: in memory, nothing is kept on restart".to_owned(),
     };
     let ports = transport.ports.iter().map(|port| format!("SMP port {port} (TLS)"));
     let inactive = match settings.inactive_clients {

@@ -12,8 +12,6 @@ pub enum Support {
         /// The value that asks for nothing, if there is one.
         idle: Option<&'static str>,
     },
-    /// It describes something that the embedded store does not have; accepted silently.
-    WithoutMeaning,
 }
 
 /// A key of the INI file.
@@ -65,10 +63,6 @@ const fn later(section: &'static str, name: &'static str) -> Key {
 
 const fn later_unless(section: &'static str, name: &'static str, idle: &'static str) -> Key {
     key(section, name, None, Support::Later { idle: Some(idle) })
-}
-
-const fn without_meaning(section: &'static str, name: &'static str) -> Key {
-    key(section, name, None, Support::WithoutMeaning)
 }
 
 macro_rules! keys {
@@ -125,15 +119,15 @@ keys! {
     /// Where messages are kept.
     STORE_MESSAGES = used("STORE_LOG", "store_messages", "memory");
     /// PostgreSQL: connection string, which may hold a password.
-    DB_CONNECTION = without_meaning("STORE_LOG", "db_connection").secret();
+    DB_CONNECTION = used("STORE_LOG", "db_connection", "postgresql://smp@/smp_server_store").secret();
     /// PostgreSQL: schema.
-    DB_SCHEMA = without_meaning("STORE_LOG", "db_schema");
+    DB_SCHEMA = used("STORE_LOG", "db_schema", "smp_server");
     /// PostgreSQL: connections.
-    DB_POOL_SIZE = without_meaning("STORE_LOG", "db_pool_size");
-    /// PostgreSQL: whether changes are written to a log file too.
-    DB_STORE_LOG = without_meaning("STORE_LOG", "db_store_log");
-    /// PostgreSQL: how long deleted queues are kept.
-    DB_DELETED_TTL = without_meaning("STORE_LOG", "db_deleted_ttl");
+    DB_POOL_SIZE = used("STORE_LOG", "db_pool_size", "10");
+    /// PostgreSQL: whether changes are written to a log file too, which this server does not do.
+    DB_STORE_LOG = used("STORE_LOG", "db_store_log", "off");
+    /// PostgreSQL: how long deleted queues are kept, days.
+    DB_DELETED_TTL = used("STORE_LOG", "db_deleted_ttl", "21");
     /// Whether messages survive a restart.
     RESTORE_MESSAGES = optional("STORE_LOG", "restore_messages");
     /// Messages a queue holds.

@@ -6,6 +6,7 @@
 //! dropped; the text of the file, which passes through the `config` crate, is only dropped.
 
 mod clients;
+mod database;
 pub mod environment;
 mod ini;
 pub mod keys;
@@ -22,6 +23,7 @@ mod transport;
 use std::path::Path;
 
 pub use clients::{Auth, InactiveClients, Information, Subscriptions};
+pub use database::Database;
 pub use environment::Environment;
 pub use password::{ALLOWED_PASSWORD, Password};
 pub use paths::Paths;

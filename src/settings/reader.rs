@@ -43,6 +43,12 @@ impl<'a> Reader<'a> {
         parsed
     }
 
+    /// What is written for `key`, as `parse` understands it, which says what is wrong (and shows no secret).
+    pub fn explain<T, E: Display>(&mut self, key: &Key, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
+        let found = self.layers.find(key)?;
+        parse(found.value).map_err(|error| self.wrong(key, &error.to_string())).ok()
+    }
+
     /// A whole number in a range; `unit` is for the message.
     pub fn number<T>(&mut self, key: &Key, range: RangeInclusive<T>, unit: &str) -> T
     where

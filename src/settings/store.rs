@@ -4,18 +4,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::keys::{self, Key};
+use super::layers::Origin;
 use super::reader::Reader;
-use super::{Note, Paths};
+use super::{Database, Note, Paths};
 
 const DAY_SECONDS: u64 = 86_400;
 
-/// Where the embedded store lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where queues and messages are.
+#[derive(Clone, Debug)]
 pub enum StoreLocation {
     /// In memory; nothing is written to disk.
     Memory,
-    /// In this file, and its companions beside it.
+    /// In the embedded store: this file, and its companions beside it.
     File(PathBuf),
+    /// In PostgreSQL.
+    Postgres(Database),
 }
 
 /// What "committed" means.
@@ -55,8 +58,8 @@ pub struct Store {
 
 impl Store {
     pub(super) fn read(reader: &mut Reader<'_>, paths: &Paths, notes: &mut Vec<Note>) -> Self {
-        let location = read_location(reader, paths, notes);
-        note_restoring(reader, &location, notes);
+        let location = read_location(reader, paths);
+        note_without_effect(reader, &location, notes);
         Store {
             location,
             message_queue_quota: reader.number(&keys::MESSAGE_QUEUE_QUOTA, 1..=1_000_000, "messages"),
@@ -66,47 +69,72 @@ impl Store {
     }
 }
 
-fn read_location(reader: &mut Reader<'_>, paths: &Paths, notes: &mut Vec<Note>) -> StoreLocation {
-    refuse_database(reader, &keys::STORE_QUEUES, "`memory` or `journal`", &["memory", "journal"]);
-    refuse_database(reader, &keys::STORE_MESSAGES, "`memory` or `journal`", &["memory", "journal"]);
+/// What `store_queues` and `store_messages` may say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Memory,
+    Journal,
+    Database,
+}
+
+const QUEUES: &[(&str, Kept)] = &[("memory", Kept::Memory), ("journal", Kept::Journal), ("database", Kept::Database)];
+
+fn read_location(reader: &mut Reader<'_>, paths: &Paths) -> StoreLocation {
     let enabled = reader.switch(&keys::STORE_ENABLE);
-    let journal = reader.find(&keys::STORE_MESSAGES).is_some_and(|found| found.value == "journal");
-    if journal && !enabled {
-        let title = keys::STORE_MESSAGES.title();
-        notes.push(Note::Other(format!(
-            "{title} = journal has no effect with enable = off: nothing is written to disk"
-        )));
-    }
-    if enabled { StoreLocation::File(paths.store()) } else { StoreLocation::Memory }
-}
-
-/// PostgreSQL is refused, and not replaced by the embedded store: the queues would seem to be gone.
-fn refuse_database(reader: &mut Reader<'_>, key: &Key, allowed: &str, words: &[&str]) {
-    match reader.find(key).map(|found| found.value) {
-        Some("database") => {
-            let why = format!("PostgreSQL is not supported by this version yet; allowed: {allowed}");
-            reader.wrong(key, &why);
+    let (queues, messages) = (reader.choice(&keys::STORE_QUEUES, QUEUES), reader.choice(&keys::STORE_MESSAGES, QUEUES));
+    match (queues, messages) {
+        (Some(Kept::Database), Some(Kept::Memory)) => {
+            refuse_with(reader, &keys::STORE_MESSAGES, &keys::STORE_QUEUES, "`database` or `journal`");
         }
-        _ => {
-            reader.parse(key, allowed, |text| words.contains(&text).then_some(()));
-        }
-    }
-}
-
-/// The embedded store keeps messages as it keeps queues: there is nothing to be restored or forgotten on start.
-fn note_restoring(reader: &mut Reader<'_>, location: &StoreLocation, notes: &mut Vec<Note>) {
-    let restore = reader.choice(&keys::RESTORE_MESSAGES, &[("on", true), ("off", false)]);
-    let title = keys::RESTORE_MESSAGES.title();
-    match (restore, location) {
-        (Some(false), StoreLocation::File(_)) => {
-            notes.push(Note::Other(format!("{title} = off has no effect: messages are kept with their queues")));
-        }
-        (Some(true), StoreLocation::Memory) => {
-            notes.push(Note::Other(format!(
-                "{title} = on has no effect: nothing is kept with [STORE_LOG] enable = off"
-            )));
+        (Some(Kept::Memory | Kept::Journal), Some(Kept::Database)) => {
+            refuse_with(reader, &keys::STORE_MESSAGES, &keys::STORE_QUEUES, "`memory` or `journal`");
         }
         _ => {}
+    }
+    match queues {
+        // After a mistake nobody sees what stands in the place of the database.
+        Some(Kept::Database) => {
+            let database = Database::read(reader, messages == Some(Kept::Journal));
+            database.map_or(StoreLocation::Memory, StoreLocation::Postgres)
+        }
+        _ if enabled => StoreLocation::File(paths.store()),
+        _ => StoreLocation::Memory,
+    }
+}
+
+/// The value of `key` does not go with that of `other`.
+fn refuse_with(reader: &mut Reader<'_>, key: &Key, other: &Key, allowed: &str) {
+    let value = reader.find(other).map_or("", |found| found.value);
+    // The value that nobody wrote is the default, and has no line of its own.
+    let (wrong, why) = match reader.find(key).map(|found| found.source) {
+        Some(Origin::Default) => (other, format!("{} must be {allowed} then, and it is not set", key.title())),
+        _ => (key, format!("allowed with {} = {value}: {allowed}", other.title())),
+    };
+    reader.wrong(wrong, &why);
+}
+
+/// Keys that ask for something which the store does not do, or does anyway.
+fn note_without_effect(reader: &mut Reader<'_>, location: &StoreLocation, notes: &mut Vec<Note>) {
+    reader.choice(&keys::RESTORE_MESSAGES, &[("on", true), ("off", false)]);
+    let written = |key: &Key| reader.find(key).filter(|found| found.source != Origin::Default).map(|found| found.value);
+    let mut note = |key: &Key, value: &str, why: &str| {
+        if written(key) == Some(value) {
+            notes.push(Note::Other(format!("{} = {value} has no effect{why}", key.title())));
+        }
+    };
+    match location {
+        StoreLocation::Memory => {
+            let why = " with enable = off: nothing is written to disk";
+            note(&keys::STORE_MESSAGES, "journal", why);
+            note(&keys::RESTORE_MESSAGES, "on", why);
+        }
+        StoreLocation::File(_) => note(&keys::RESTORE_MESSAGES, "off", ": messages are kept with their queues"),
+        StoreLocation::Postgres(_) => {
+            note(&keys::STORE_ENABLE, "off", ": the database keeps everything");
+            note(&keys::RESTORE_MESSAGES, "off", ": the database keeps everything");
+            note(&keys::SYNC, "normal", ": what a commit is good for is `synchronous_commit` of PostgreSQL");
+            note(&keys::DB_STORE_LOG, "on", ": only `smp-server database export` writes a store log");
+        }
     }
 }
 

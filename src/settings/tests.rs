@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::protocol::Version;
+use crate::store::postgres::connect::Connector;
 
 /// What `init` of the Haskell server writes, in keys and values; `store`, `password` and `transport` are lines that differ.
 fn haskell_ini(enable: &str, store_messages: &str, password: &str) -> String {
@@ -52,7 +53,7 @@ fn an_empty_file_gives_the_defaults() {
     assert_eq!(settings.transport.client_blocks, 32);
     assert_eq!(settings.transport.send_timeout, Duration::from_secs(60));
     assert!(settings.transport.x448 && settings.auth.new_queues && settings.auth.create_password.is_none());
-    assert_eq!(settings.store.location, StoreLocation::Memory);
+    assert!(matches!(settings.store.location, StoreLocation::Memory));
     assert_eq!((settings.store.message_queue_quota, settings.store.sync), (128, Sync::Full));
     let expiration = settings.store.expiration;
     assert_eq!(expiration.ttl, Duration::from_secs(21 * 86_400));
@@ -66,7 +67,9 @@ fn files_of_the_haskell_server_are_read_unchanged() {
     let no_password = "# create_password = some words, '@' and ':' and '/'";
     for (store, password) in [("memory", no_password), ("journal", "create_password = p#w;d=\\'\"%")] {
         let Loaded { settings, notes } = parse_with(&haskell_ini("on", store, password), &[]).unwrap();
-        assert_eq!(settings.store.location, StoreLocation::File("/l/smp-server.db".into()));
+        assert!(
+            matches!(&settings.store.location, StoreLocation::File(path) if *path == Path::new("/l/smp-server.db"))
+        );
         assert!(!settings.store.expiration.on_send);
         assert_eq!(settings.transport.host, "smp1.example.com,abc.onion");
         assert_eq!(settings.information.source_code.as_deref(), Some("https://example.com/source?a=b#c"));
@@ -81,18 +84,105 @@ fn files_of_the_haskell_server_are_read_unchanged() {
 
 #[test]
 fn a_disabled_store_stays_in_memory() {
-    assert_eq!(settings(&haskell_ini("off", "memory", "")).store.location, StoreLocation::Memory);
+    assert!(matches!(settings(&haskell_ini("off", "memory", "")).store.location, StoreLocation::Memory));
     let Loaded { settings, notes } = parse_with(&haskell_ini("off", "journal", ""), &[]).unwrap();
-    assert_eq!(settings.store.location, StoreLocation::Memory);
+    assert!(matches!(settings.store.location, StoreLocation::Memory));
     assert!(notes.iter().any(|note| note.to_string().contains("[STORE_LOG] store_messages = journal")), "{notes:?}");
 }
 
+fn database_ini(queues: &str, messages: &str) -> String {
+    format!("[STORE_LOG]\nstore_queues = {queues}\nstore_messages = {messages}\n")
+}
+
+fn database(text: &str) -> Database {
+    match settings(text).store.location {
+        StoreLocation::Postgres(database) => database,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
-fn a_database_is_refused_with_what_to_do() {
-    let text = "[STORE_LOG]\nenable = on\nstore_queues = database\nstore_messages = database\n";
-    let refused = problems(text, &[]);
-    assert_eq!(refused.len(), 2);
-    assert!(refused[0].starts_with("smp-server.ini:3: [STORE_LOG] store_queues = database: PostgreSQL"), "{refused:?}");
+fn a_database_keeps_queues_and_messages() {
+    for messages in ["database", "journal"] {
+        let found = database(&database_ini("database", messages));
+        assert_eq!((found.options.schema.as_str(), found.pool_size), ("smp_server", 10));
+        assert_eq!(found.deleted_ttl, Duration::from_secs(21 * 86_400));
+        assert_eq!((found.import_journal, found.store_log), (messages == "journal", false));
+        let connector = Connector::with_environment(&found.options, &|_| None).unwrap();
+        let expected = "database \"smp_server_store\" (user \"smp\")";
+        assert!(connector.to_string().starts_with(expected), "{connector}");
+    }
+    let keys = "db_connection = host=/run dbname=x\ndb_schema = other_1\ndb_pool_size = 1000\ndb_deleted_ttl = 0\n";
+    let found = database(&(database_ini("database", "database") + keys));
+    assert_eq!((found.options.schema.as_str(), found.pool_size), ("other_1", 1000));
+    assert_eq!(found.deleted_ttl, Duration::ZERO);
+}
+
+#[test]
+fn wrong_keys_of_a_database_are_named_with_what_is_wrong() {
+    let cases = [
+        ("db_connection", "postgresql://smp@/x?colour=red", "unknown parameter \"colour\""),
+        ("db_connection", "host", "cannot be read"),
+        ("db_connection", "sslmode=perhaps", "sslmode"),
+        ("db_schema", "Smp", "lower-case letters"),
+        ("db_pool_size", "0", "connections, a whole number from 1 to 1000"),
+        ("db_deleted_ttl", "-1", "days"),
+        ("db_store_log", "yes", "`on` or `off`"),
+    ];
+    for (key, value, expected) in cases {
+        let found = problems(&(database_ini("database", "database") + &format!("{key} = {value}\n")), &[]);
+        assert!(
+            found.len() == 1 && found[0].starts_with(&format!("smp-server.ini:4: [STORE_LOG] {key} = ")),
+            "{found:?}"
+        );
+        assert!(found[0].contains(expected), "{found:?}");
+    }
+}
+
+#[test]
+fn queues_and_messages_are_not_kept_in_different_places() {
+    let told = problems(&database_ini("database", "memory"), &[]);
+    assert_eq!(
+        told,
+        ["smp-server.ini:3: [STORE_LOG] store_messages = memory: allowed with [STORE_LOG] store_queues = database: \
+          `database` or `journal`"]
+    );
+    for queues in ["memory", "journal"] {
+        let told = problems(&database_ini(queues, "database"), &[]);
+        assert!(
+            told.len() == 1 && told[0].ends_with(&format!("store_queues = {queues}: `memory` or `journal`")),
+            "{told:?}"
+        );
+    }
+    let told = problems("[STORE_LOG]\nstore_queues = database\n", &[]);
+    assert!(
+        told[0].starts_with("smp-server.ini:2: [STORE_LOG] store_queues = database: ") && told[0].contains("not set"),
+        "{told:?}"
+    );
+    let told = problems("[STORE_LOG]\nstore_messages = database\n", &[]);
+    assert!(told[0].starts_with("smp-server.ini:2: [STORE_LOG] store_messages = database: "), "{told:?}");
+}
+
+#[test]
+fn keys_of_the_database_may_say_anything_while_it_is_not_used() {
+    let text =
+        "[STORE_LOG]\ndb_connection = \ndb_schema = 1 2\ndb_pool_size = 0\ndb_store_log = x\ndb_deleted_ttl = -1\n";
+    assert_eq!(parse_with(text, &[]).unwrap().notes, []);
+}
+
+#[test]
+fn keys_without_effect_on_a_database_are_told() {
+    let quiet =
+        database_ini("database", "database") + "enable = on\nrestore_messages = on\nsync = full\ndb_store_log = off\n";
+    assert_eq!(parse_with(&quiet, &[]).unwrap().notes, []);
+    let asking = database_ini("database", "database")
+        + "enable = off\nrestore_messages = off\nsync = normal\ndb_store_log = on\n";
+    let told: Vec<_> = parse_with(&asking, &[]).unwrap().notes.iter().map(Note::to_string).collect();
+    let expected = ["enable = off", "restore_messages = off", "sync = normal", "db_store_log = on"];
+    assert_eq!(told.len(), expected.len());
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.starts_with(&format!("[STORE_LOG] {expected} has no effect")), "{told}");
+    }
 }
 
 #[test]
@@ -136,7 +226,7 @@ fn every_kind_of_wrong_value_names_place_key_value_and_what_is_allowed() {
         ("TRANSPORT", "x448", "true", "`on` or `off`"),
         ("STORE_LOG", "enable", "On", "`on` or `off`"),
         ("STORE_LOG", "store_queues", "disk", "`memory`"),
-        ("STORE_LOG", "store_messages", "disk", "`memory` or `journal`"),
+        ("STORE_LOG", "store_messages", "disk", "`memory` or `journal` or `database`"),
         ("STORE_LOG", "restore_messages", "1", "`on` or `off`"),
         ("STORE_LOG", "message_queue_quota", "0", "messages"),
         ("STORE_LOG", "expire_messages_days", "0", "days"),
@@ -202,6 +292,12 @@ fn passwords_are_never_shown() {
         assert!(error.to_string().contains("[AUTH] create_password = (not shown)"), "{error}");
         assert!(!format!("{error} {error:?}").contains("psecret"));
     }
+    let text = database_ini("database", "database") + "db_connection = postgresql://a:psecret@[x\n";
+    let error = parse_with(&text, &[]).unwrap_err();
+    assert!(error.to_string().contains("[STORE_LOG] db_connection = (not shown)"), "{error}");
+    assert!(!format!("{error} {error:?}").contains("psecret"));
+    let text = database_ini("database", "database") + "db_connection = postgresql://a:psecret@x/y\n";
+    assert!(!format!("{:?}", parse_with(&text, &[]).unwrap()).contains("psecret"));
     let loaded = parse_with("[AUTH]\ncreate_password = psecret\ncontrol_port_user_password = psecret\n", &[]).unwrap();
     assert!(!format!("{loaded:?}").contains("psecret"));
 }
@@ -268,7 +364,11 @@ fn a_file_that_cannot_be_read_is_a_mistake_too() {
 fn every_key_that_counts_as_used_is_read_and_checked() {
     let free_text = [keys::HOST, keys::SOURCE_CODE];
     for key in keys::ALL.iter().filter(|key| key.support == keys::Support::Used && !free_text.contains(key)) {
-        let found = problems(&format!("[{}]\n{} = \u{1}x\n", key.section, key.name), &[]);
+        let mut text = format!("[{}]\n{} = \u{1}x\n", key.section, key.name);
+        if key.name.starts_with("db_") {
+            text = database_ini("database", "database") + &text;
+        }
+        let found = problems(&text, &[]);
         assert!(found[0].contains(&key.title()), "{found:?}");
     }
 }

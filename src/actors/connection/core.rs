@@ -97,6 +97,7 @@ impl Core {
     pub fn on_event(&mut self, event: ConnectionEvent) {
         match event {
             ConnectionEvent::Deliver(delivery) => self.deliver(delivery, Source::Pushed),
+            ConnectionEvent::Doubt { queue } => self.on_doubt(queue),
             ConnectionEvent::Ended { queue, epoch } => self.on_ended(queue, epoch),
             ConnectionEvent::Deleted { queue } => self.on_deleted(queue),
         }
@@ -123,6 +124,11 @@ impl Core {
     /// Deliveries put off since the last call because the outbound queue was full.
     pub fn take_put_off(&mut self) -> u64 {
         std::mem::take(&mut self.put_off)
+    }
+
+    fn on_doubt(&mut self, queue: QueueId) {
+        self.subscriptions.want(queue);
+        self.wake();
     }
 
     fn on_ended(&mut self, queue: QueueId, epoch: Epoch) {

@@ -13,6 +13,11 @@ use crate::protocol::QueueId;
 pub enum ConnectionEvent {
     /// A message was sent to it.
     Deliver(Delivery),
+    /// A message was perhaps sent to it: the store failed and cannot tell. It is to be asked again.
+    Doubt {
+        /// The queue.
+        queue: QueueId,
+    },
     /// Another connection subscribed to it.
     Ended {
         /// The queue.
@@ -31,6 +36,7 @@ impl std::fmt::Debug for ConnectionEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             ConnectionEvent::Deliver(_) => "Deliver",
+            ConnectionEvent::Doubt { .. } => "Doubt",
             ConnectionEvent::Ended { .. } => "Ended",
             ConnectionEvent::Deleted { .. } => "Deleted",
         })

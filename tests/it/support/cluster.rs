@@ -15,6 +15,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// The user and database of the tests.
@@ -144,13 +145,19 @@ impl Cluster {
     /// Ends all of the server's processes by SIGKILL. [`Self::run`] recovers what it had committed.
     pub fn kill(&self) {
         let postmaster = self.postmaster();
-        let children = Command::new("ps").args(["-o", "pid=", "--ppid", &postmaster]).output().expect("ps runs");
-        let children = String::from_utf8(children.stdout).expect("numbers");
-        let pids = children.split_whitespace().map(str::to_owned).chain([postmaster.clone()]);
-        // A process may have ended by itself.
-        let _ = Command::new("kill").arg("-KILL").args(pids).stderr(Stdio::null()).status();
-        while Path::new("/proc").join(&postmaster).exists() {
+        let mut processes = children(postmaster);
+        processes.push(postmaster);
+        for process in &processes {
+            // A process may have ended by itself.
+            let _ = kill_process(*process, Signal::KILL);
+        }
+        while processes.iter().any(|process| runs(*process)) {
             std::thread::yield_now();
+        }
+        // They name a process that some systems keep on their list until somebody waits for it.
+        let socket_lock = self.directory.join(format!(".s.PGSQL.{PORT}.lock"));
+        for lock in [self.pid_file(), socket_lock] {
+            std::fs::remove_file(lock).expect("the lock of a PostgreSQL that was killed");
         }
     }
 
@@ -208,10 +215,36 @@ impl Cluster {
         String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
     }
 
-    fn postmaster(&self) -> String {
-        let file = std::fs::read_to_string(self.data().join("postmaster.pid")).expect("a running PostgreSQL");
-        file.lines().next().expect("a pid").trim().to_owned()
+    fn pid_file(&self) -> PathBuf {
+        self.data().join("postmaster.pid")
     }
+
+    fn postmaster(&self) -> Pid {
+        let file = std::fs::read_to_string(self.pid_file()).expect("a running PostgreSQL");
+        let pid = file.lines().next().and_then(|line| line.trim().parse().ok());
+        pid.and_then(Pid::from_raw).expect("a pid")
+    }
+}
+
+/// State and parent of a process, if it is there.
+fn state_and_parent(process: Pid) -> Option<(String, i32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
+    // The name before may have spaces and parentheses.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+}
+
+/// Whether it has not ended, if perhaps nobody has waited for it yet.
+fn runs(process: Pid) -> bool {
+    state_and_parent(process).is_some_and(|(state, _)| state != "Z")
+}
+
+fn children(of: Pid) -> Vec<Pid> {
+    let entries = std::fs::read_dir("/proc").expect("processes").flatten();
+    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
+    processes
+        .filter(|process| state_and_parent(*process).is_some_and(|(_, parent)| parent == of.as_raw_pid()))
+        .collect()
 }
 
 impl Drop for Cluster {

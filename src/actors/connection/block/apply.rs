@@ -61,13 +61,20 @@ pub fn touches(cx: &JobContext, segment: &mut Segment) -> Vec<Op> {
     queues.into_iter().map(|queue| Op::Touch { queue, day }).collect()
 }
 
-/// Nothing was changed: every command that wanted a change is answered with the failure.
+/// Nothing was changed, or, where the connection to a database broke, perhaps everything: every command that wanted a change
+/// is answered with the failure. A message that may be there must not wait until the next subscription, and hold up those
+/// that are sent after it: its subscriber is told to look.
 fn fail(cx: &JobContext, segment: &mut Segment, positions: &[usize], failure: &StoreError) {
     let reason = store_error(cx, failure);
+    let in_doubt = matches!(failure, StoreError::Failed(_));
     for position in positions {
         let Some(planned) = segment.steps.get_mut(*position) else { continue };
-        if let Step::Change { then: Then::Acknowledged { queue, acknowledging, .. }, .. } = &planned.step {
-            cx.core.borrow_mut().subscriptions.restore(*queue, acknowledging.message);
+        match &planned.step {
+            Step::Change { then: Then::Acknowledged { queue, acknowledging, .. }, .. } => {
+                cx.core.borrow_mut().subscriptions.restore(*queue, acknowledging.message);
+            }
+            Step::Change { then: Then::Sent(sending), .. } if in_doubt => segment.doubtful.push(sending.queue),
+            _ => {}
         }
         planned.step = Step::answered(Response::Err(reason.clone()));
     }

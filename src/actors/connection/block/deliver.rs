@@ -35,7 +35,26 @@ pub async fn deliver(cx: &JobContext, segment: &mut Segment) {
             }
         }
     }
+    announce_doubtful(cx, std::mem::take(&mut segment.doubtful)).await;
     announce_deleted(cx, std::mem::take(&mut segment.deleted)).await;
+}
+
+/// Lets the subscribers of queues that perhaps got a message ask the store, once it works again.
+async fn announce_doubtful(cx: &JobContext, mut queues: Vec<QueueId>) {
+    queues.sort_unstable();
+    queues.dedup();
+    if queues.is_empty() {
+        return;
+    }
+    let found = cx.services.registry.find(&queues).await.unwrap_or_default();
+    for (queue, subscriber) in queues.into_iter().zip(found) {
+        match subscriber {
+            Some(subscriber) if subscriber.id == cx.me.id => cx.core.borrow_mut().subscriptions.want(queue),
+            // Who has gone asks with its next SUB.
+            Some(subscriber) => drop(subscriber.events.post(ConnectionEvent::Doubt { queue }).await),
+            None => {}
+        }
+    }
 }
 
 /// `DELD` to whoever is subscribed to deleted queues; this connection itself is only made to forget them.

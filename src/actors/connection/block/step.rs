@@ -199,6 +199,8 @@ pub struct Segment {
     pub steps: Vec<Planned>,
     /// Messages to be delivered.
     pub deliveries: Vec<PendingDelivery>,
+    /// Queues (by recipient ID) with a message of which the store, which failed, cannot tell whether it has it.
+    pub doubtful: Vec<QueueId>,
     /// Queues that were deleted.
     pub deleted: Vec<QueueId>,
     /// Queues (by recipient ID) to be noted as used today.

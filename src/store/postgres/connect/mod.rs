@@ -34,6 +34,17 @@ use targets::Target;
 #[derive(Clone)]
 pub struct ConnectionString(Zeroizing<String>);
 
+impl ConnectionString {
+    /// Whether it can be read, without a look at the environment or at any file that it names.
+    ///
+    /// # Errors
+    /// It is not one that libpq would take, or asks for what this server does not do.
+    pub fn check(&self) -> Result<(), StringError> {
+        let parameters = Parameters::parse(&self.0)?;
+        tls::Mode::read(&parameters).map(drop)
+    }
+}
+
 impl From<&str> for ConnectionString {
     fn from(text: &str) -> Self {
         ConnectionString(Zeroizing::new(text.to_owned()))
