@@ -20,7 +20,13 @@ pub fn log(services: &Services) {
     let store = services.store.metrics();
     log_line("writes", store.writes);
     log_line("reads", store.reads);
-    info!(groups = store.groups, operations = store.operations, failures = store.failures, "metrics: store");
+    info!(
+        groups = store.groups,
+        operations = store.operations,
+        failures = store.failures,
+        round_trips = store.round_trips,
+        "metrics: store"
+    );
 }
 
 fn get(counter: &AtomicU64) -> u64 {

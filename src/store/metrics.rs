@@ -13,6 +13,8 @@ pub struct StoreMetrics {
     pub operations: u64,
     /// Batches that failed, whatever the reason.
     pub failures: u64,
+    /// Round trips to a database that is elsewhere.
+    pub round_trips: u64,
 }
 
 /// A bounded line of waiting work.

@@ -127,6 +127,23 @@ impl Op {
     }
 }
 
+/// About how many bytes a batch occupies while it waits.
+pub(super) fn weight(ops: &[Op]) -> usize {
+    ops.iter().map(|op| OP_BYTES + content(op)).sum()
+}
+
+/// About how many bytes an operation occupies without its content.
+const OP_BYTES: usize = 256;
+
+fn content(op: &Op) -> usize {
+    match op {
+        Op::Send(message) => message.body.len(),
+        Op::SetLink { data, .. } => data.fixed.len() + data.user.len(),
+        Op::CreateQueue(new) => new.link_data.as_ref().map_or(0, |data| data.fixed.len() + data.user.len()),
+        _ => 0,
+    }
+}
+
 /// A message to append.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SendMessage {

@@ -1,25 +1,38 @@
 //! The store in PostgreSQL, in the Haskell server's own schema.
+//!
+//! ```text
+//!   apply, expire, purge ──> Line ──> writers: a group of batches, one pipeline, one commit, then the answers
+//!   queues, ...          ──> Line ──> readers: what waits, one pipeline
+//! ```
+//!
+//! - `connect`, `schema`, `lock`: how the database is reached, made and migrated, and kept for one process;
+//! - `columns`, `statements`: how values stand in the tables, and all SQL;
+//! - `operation`: the statement of an operation, and what its rows mean; `pipeline`: many statements, one round trip;
+//! - `writer`, `reader`, `sweep`: the tasks, and what housekeeping asks for;
+//! - `pool`, `runtime`: connections, and the thread on which they and the tasks live;
+//! - `store`: the trait.
+//!
+//! A database that is gone, slow or silent fails what was asked of it, after a time; it never makes a line grow, and what
+//! was sent to it is never sent again unless it is certain that nothing was done. No text of an error carries an ID or key.
 
+pub mod columns;
 pub mod connect;
 pub mod lock;
+mod operation;
+mod pipeline;
+mod pool;
+mod reader;
+mod runtime;
 pub mod schema;
+mod statements;
+mod store;
+mod sweep;
+mod writer;
 
 #[cfg(test)]
 #[path = "../../../tests/it/support/cluster.rs"]
 pub(crate) mod cluster;
-
 #[cfg(test)]
-mod tests {
-    use super::cluster::Cluster;
+mod tests;
 
-    #[test]
-    fn cluster_starts() {
-        let schema = Cluster::shared().schema();
-        assert_eq!(schema.sql(format!("CREATE SCHEMA {}; SELECT 1", schema.name())), "1");
-        let own = Cluster::start(&[]);
-        assert_eq!(own.sql("SELECT 2"), "2");
-        own.kill();
-        own.run();
-        assert_eq!(own.sql("SELECT 3"), "3");
-    }
-}
+pub use store::{OpenError, PostgresOptions, PostgresStore};

@@ -5,7 +5,7 @@
 //!   queues, ...   ──> Line ──> readers (a few threads), each with its own connection
 //! ```
 //!
-//! - `line`: the bounded line before the threads, and `work`: what stands in it;
+//! - `work`: what stands in the line ([`super::line`]) before the threads;
 //! - `writer`, `reader`: the threads;
 //! - `open`, `schema`, `columns`: the file, its tables, and how values stand in them;
 //! - `apply`, `queues`, `messages`: what each operation does.
@@ -15,7 +15,6 @@
 
 mod apply;
 mod columns;
-mod line;
 mod messages;
 mod open;
 mod queues;
@@ -36,9 +35,11 @@ use tokio::sync::oneshot;
 
 pub use open::OpenError;
 
-use self::line::{Limits, Line};
 use self::open::Database;
+use self::work::{Queued, Work};
 use self::writer::{Counters, Writer};
+use super::line::{self, Limits, Line};
+use super::op;
 use super::{
     Counts, ExpiryStep, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, StoreMetrics,
     Timestamp,
@@ -119,8 +120,8 @@ impl StoreLock {
 /// To be closed with [`Store::close`]. Merely dropped, its threads finish what they were given and end by themselves, a
 /// little later.
 pub struct SqliteStore {
-    writes: Line,
-    reads: Line,
+    writes: Line<Box<dyn Work>>,
+    reads: Line<Box<dyn Work>>,
     counters: Arc<Counters>,
     message_queue_quota: u32,
     /// `None` once it was closed.
@@ -171,7 +172,7 @@ impl SqliteStore {
 fn start(
     database: Database,
     counters: Arc<Counters>,
-    writes: tokio::sync::mpsc::Receiver<line::Queued>,
+    writes: tokio::sync::mpsc::Receiver<Queued>,
     reads: reader::SharedLine,
 ) -> std::io::Result<Threads> {
     let Database { writer, readers, wal, lock } = database;
@@ -223,7 +224,7 @@ impl Store for SqliteStore {
 
     async fn apply(&self, ops: Vec<Op>) -> Result<Vec<OpOutcome>, StoreError> {
         let quota = self.message_queue_quota;
-        let (operations, weight) = (ops.len(), apply::weight(&ops));
+        let (operations, weight) = (ops.len(), op::weight(&ops));
         self.writes.submit(operations, weight, move |connection| apply::apply_all(connection, &ops, quota)).await
     }
 
@@ -257,6 +258,7 @@ impl Store for SqliteStore {
             groups: self.counters.groups.load(Ordering::Relaxed),
             operations: self.counters.operations.load(Ordering::Relaxed),
             failures: self.counters.failures.load(Ordering::Relaxed),
+            round_trips: 0,
         }
     }
 }

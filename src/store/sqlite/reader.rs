@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::mpsc;
 
-use super::line::Queued;
 use super::open::{self, SharedConnection};
-use super::work::failed;
+use super::work::{Queued, failed};
 
 /// The end of the line that all readers share.
 pub(super) type SharedLine = Arc<Mutex<mpsc::Receiver<Queued>>>;
@@ -16,7 +15,7 @@ pub(super) type SharedLine = Arc<Mutex<mpsc::Receiver<Queued>>>;
 pub(super) fn run(connection: &SharedConnection, line: &SharedLine) {
     while let Some(mut work) = next(line) {
         let outcome = read(&open::lock(connection), &mut work);
-        work.answer(outcome.map_err(|error| failed(&error)));
+        work.leave().answer(outcome.map_err(|error| failed(&error)));
     }
 }
 
@@ -28,5 +27,5 @@ fn next(line: &SharedLine) -> Option<Queued> {
 /// One transaction, so that all of a batch is of the same moment. Dropped, it ends.
 fn read(connection: &Connection, work: &mut Queued) -> rusqlite::Result<()> {
     let transaction = connection.unchecked_transaction()?;
-    work.run(&transaction)
+    work.work_mut().run(&transaction)
 }

@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::store::StoreError;
+use crate::store::line::{Answer, Line};
 
 /// Work on a connection, whatever its result.
 pub(super) trait Work: Send {
@@ -19,8 +20,8 @@ pub(super) trait Work: Send {
     fn operations(&self) -> usize;
 }
 
-/// Where the result arrives; it fails when the thread is gone.
-pub(super) type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
+/// Work of one of the store's threads in its line.
+pub(super) type Queued = crate::store::line::Queued<Box<dyn Work>>;
 
 struct Task<F, T> {
     run: F,
@@ -29,8 +30,22 @@ struct Task<F, T> {
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 
+impl Line<Box<dyn Work>> {
+    /// Has `run` done by the thread, counting as `operations` and `weight` bytes, and waits for its result.
+    ///
+    /// Dropped before there was a place, nothing is done; dropped later, all is done.
+    pub(super) async fn submit<T, F>(&self, operations: usize, weight: usize, run: F) -> Result<T, StoreError>
+    where
+        F: FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let (work, answer) = work(operations, run);
+        self.hand_over(weight, work, answer).await
+    }
+}
+
 /// Makes work of a function.
-pub(super) fn work<F, T>(operations: usize, run: F) -> (Box<dyn Work>, Answer<T>)
+fn work<F, T>(operations: usize, run: F) -> (Box<dyn Work>, Answer<T>)
 where
     F: FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
     T: Send + 'static,

@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::mpsc;
 
-use super::line::Queued;
 use super::open::{self, SharedConnection};
-use super::work::failed;
+use super::work::{Queued, failed};
 
 /// A group takes no more batches once it has this many operations: about the largest block of a client, twice.
 const GROUP_OPERATIONS: usize = 512;
@@ -69,15 +68,15 @@ impl Writer {
     }
 
     fn done(&self, group: Vec<Queued>) {
-        let operations: usize = group.iter().map(Queued::operations).sum();
+        let operations: usize = group.iter().map(|batch| batch.work().operations()).sum();
         self.counters.groups.fetch_add(1, Ordering::Relaxed);
         self.counters.operations.fetch_add(operations as u64, Ordering::Relaxed);
-        group.into_iter().for_each(|batch| batch.answer(Ok(())));
+        group.into_iter().for_each(|batch| batch.leave().answer(Ok(())));
     }
 
     fn fail(&self, group: Vec<Queued>, error: &rusqlite::Error) {
         self.counters.failures.fetch_add(group.len() as u64, Ordering::Relaxed);
-        group.into_iter().for_each(|batch| batch.answer(Err(failed(error))));
+        group.into_iter().for_each(|batch| batch.leave().answer(Err(failed(error))));
     }
 
     fn bound_wal(&mut self, connection: &Connection) {
@@ -104,11 +103,11 @@ fn checkpoint(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// The first batch and what else waits.
 fn group(first: Queued, line: &mut mpsc::Receiver<Queued>) -> Vec<Queued> {
-    let (mut operations, mut bytes) = (first.operations(), first.weight());
+    let (mut operations, mut bytes) = (first.work().operations(), first.weight());
     let mut group = vec![first];
     while operations < GROUP_OPERATIONS && bytes < GROUP_BYTES {
         let Ok(next) = line.try_recv() else { break };
-        operations += next.operations();
+        operations += next.work().operations();
         bytes = bytes.saturating_add(next.weight());
         group.push(next);
     }
@@ -119,7 +118,7 @@ fn group(first: Queued, line: &mut mpsc::Receiver<Queued>) -> Vec<Queued> {
 fn commit(connection: &mut Connection, group: &mut [Queued]) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for batch in group {
-        batch.run(&transaction)?;
+        batch.work_mut().run(&transaction)?;
     }
     transaction.commit()
 }

@@ -1,4 +1,4 @@
-//! The bounded line before a store's thread.
+//! The bounded line before a store's workers: threads of the embedded store, tasks of the other.
 //!
 //! Whoever submits work first gets a place in the line and as many bytes of it as the work occupies, and waits for them if
 //! need be, but not longer than a set time. Both are given back when the work is done: the limits bound what waits and
@@ -8,11 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rusqlite::Connection;
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc, oneshot};
 
-use super::work::{self, Work};
-use crate::store::{LineMetrics, StoreError};
+use super::{LineMetrics, StoreError};
 
 /// How much may wait, and how long for a place.
 #[derive(Clone, Copy)]
@@ -22,20 +20,23 @@ pub(super) struct Limits {
     pub(super) wait: Duration,
 }
 
-/// The submitting end.
-pub(super) struct Line {
+/// Where the result of work arrives; it fails when the worker is gone.
+pub(super) type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
+
+/// The submitting end of a line of `W`.
+pub(super) struct Line<W> {
     limits: Limits,
     places: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     /// `None` once the line is closed. As every submitter holds a place, it always has room.
-    sender: Mutex<Option<mpsc::Sender<Queued>>>,
+    sender: Mutex<Option<mpsc::Sender<Queued<W>>>>,
     full: AtomicU64,
     refused: AtomicU64,
 }
 
 /// Work in the line.
-pub(super) struct Queued {
-    work: Box<dyn Work>,
+pub(super) struct Queued<W> {
+    work: W,
     weight: u32,
     place: Place,
 }
@@ -44,7 +45,7 @@ pub(super) struct Queued {
 type Place = (OwnedSemaphorePermit, OwnedSemaphorePermit);
 
 /// A line and the end where its work comes out; that end reads `None` when the line is closed and empty.
-pub(super) fn line(limits: Limits) -> (Line, mpsc::Receiver<Queued>) {
+pub(super) fn line<W>(limits: Limits) -> (Line<W>, mpsc::Receiver<Queued<W>>) {
     let (sender, receiver) = mpsc::channel(limits.places as usize);
     let line = Line {
         limits,
@@ -57,27 +58,22 @@ pub(super) fn line(limits: Limits) -> (Line, mpsc::Receiver<Queued>) {
     (line, receiver)
 }
 
-impl Line {
-    /// Has `run` done by the thread, counting as `operations` and `weight` bytes, and waits for its result.
+impl<W> Line<W> {
+    /// Has `work` done, which occupies `weight` bytes, and waits for what it answers.
     ///
     /// Dropped before there was a place, nothing is done; dropped later, all is done.
-    pub(super) async fn submit<T, F>(&self, operations: usize, weight: usize, run: F) -> Result<T, StoreError>
-    where
-        F: FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
-        T: Send + 'static,
-    {
+    pub(super) async fn hand_over<T>(&self, weight: usize, work: W, answer: Answer<T>) -> Result<T, StoreError> {
         // What is larger than the whole line takes the whole line.
         let weight = u32::try_from(weight).unwrap_or(u32::MAX).min(self.limits.bytes);
         let place = self.place(weight).await?;
-        let (work, answer) = work::work(operations, run);
         self.send(Queued { work, weight, place })?;
-        answer.await.unwrap_or_else(|_| Err(thread_gone()))
+        answer.await.unwrap_or_else(|_| Err(worker_gone()))
     }
 
-    fn send(&self, queued: Queued) -> Result<(), StoreError> {
+    fn send(&self, queued: Queued<W>) -> Result<(), StoreError> {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         let sender = sender.as_ref().ok_or(StoreError::Closed)?;
-        sender.try_send(queued).map_err(|_| thread_gone())
+        sender.try_send(queued).map_err(|_| worker_gone())
     }
 
     async fn place(&self, weight: u32) -> Result<Place, StoreError> {
@@ -114,7 +110,7 @@ impl Line {
         self.bytes.close();
     }
 
-    /// Ends the line: lets nobody in any more, and its thread ends when what is in the line has come out.
+    /// Ends the line: lets nobody in any more, and its workers end when what is in the line has come out.
     pub(super) fn end(&self) {
         self.refuse();
         self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -129,29 +125,29 @@ impl Line {
     }
 }
 
-fn thread_gone() -> StoreError {
-    StoreError::Failed("a thread of the store has stopped".into())
+fn worker_gone() -> StoreError {
+    StoreError::Failed("a worker of the store has stopped".into())
 }
 
-impl Queued {
+impl<W> Queued<W> {
     /// Bytes that it occupies.
     pub(super) fn weight(&self) -> u32 {
         self.weight
     }
 
-    /// Operations that it counts as.
-    pub(super) fn operations(&self) -> usize {
-        self.work.operations()
+    /// What is to be done.
+    pub(super) fn work(&self) -> &W {
+        &self.work
     }
 
-    /// Does it, keeping the result.
-    pub(super) fn run(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        self.work.run(connection)
+    /// What is to be done.
+    pub(super) fn work_mut(&mut self) -> &mut W {
+        &mut self.work
     }
 
-    /// Gives its place back and answers.
-    pub(super) fn answer(self, outcome: Result<(), StoreError>) {
+    /// Gives its place back: the work is done, and is to be answered now.
+    pub(super) fn leave(self) -> W {
         drop(self.place);
-        self.work.answer(outcome);
+        self.work
     }
 }

@@ -1,0 +1,5 @@
+//! The conformance suite on PostgreSQL, and what only this store has: soft deletion, counters, round trips, a database
+//! that fails.
+
+mod conformance;
+mod subject;
