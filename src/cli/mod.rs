@@ -3,17 +3,21 @@
 //! Commands are compatible with the Haskell server: same options, files, paths and variables. Nothing here serves clients;
 //! `start` checks everything and hands a [`start::ServerSetup`] to whoever runs the server.
 
+mod adopt;
 mod cert;
 pub mod certificates;
 pub mod check;
 mod console;
+pub mod database;
 mod delete;
 mod error;
 mod files;
 mod identity;
+mod import;
 mod init;
 mod logging;
 pub mod options;
+mod replay;
 pub mod start;
 mod template;
 #[cfg(test)]
@@ -65,6 +69,7 @@ fn execute(
             start::start(&paths, environment, &options, console, run)
         }
         Command::Cert(options) => cert::cert(&paths, &options, console),
+        Command::Database(arguments) => database::database(&paths, environment, &arguments, console),
         Command::Delete => delete::delete(&paths, console),
         Command::Check(arguments) => check::check(arguments, console),
     }

@@ -37,6 +37,8 @@ pub enum Command {
     Start(StartOptions),
     /// Generate new TLS server credentials, keeping the identity
     Cert(CertOptions),
+    /// Move queues and messages between files, the embedded store and PostgreSQL
+    Database(Box<super::database::DatabaseArguments>),
     /// Delete configuration and log files
     Delete,
     /// Check any SMP server: run the whole life of a queue against it

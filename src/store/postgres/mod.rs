@@ -24,10 +24,10 @@ mod pool;
 mod reader;
 mod runtime;
 pub mod schema;
-pub mod transfer;
 mod statements;
 mod store;
 mod sweep;
+pub mod transfer;
 mod writer;
 
 #[cfg(test)]
