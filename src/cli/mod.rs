@@ -15,6 +15,7 @@ mod files;
 mod identity;
 mod import;
 mod init;
+mod journal;
 mod logging;
 pub mod options;
 mod replay;
@@ -70,6 +71,7 @@ fn execute(
         }
         Command::Cert(options) => cert::cert(&paths, &options, console),
         Command::Database(arguments) => database::database(&paths, environment, &arguments, console),
+        Command::Journal(arguments) => journal::journal(&paths, environment, &arguments, console),
         Command::Delete => delete::delete(&paths, console),
         Command::Check(arguments) => check::check(arguments, console),
     }

@@ -1,5 +1,7 @@
 //! Commands from beginning to end, in temporary directories.
 
+mod journal;
+
 use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
