@@ -162,6 +162,6 @@ async fn the_password_of_the_database_is_told_nowhere() {
     let relay = Relay::of(Server::start_by(command, installation));
     crate::support::secured(&mut relay.connect().await).await;
     let said = relay.end(Signal::TERM).await.output.join("\n");
-    assert!(said.contains("TRACE") && said.contains("PostgreSQL database"), "{said}");
+    assert!(said.contains("DEBUG") && said.contains("PostgreSQL database"), "{said}");
     assert!(!said.contains(PASSWORD), "{said}");
 }

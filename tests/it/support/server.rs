@@ -11,6 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use smp_server::store::postgres::connect::DatabaseOptions;
+use smp_server::store::postgres::schema::{Create, Preparation, UnfinishedImport};
+use smp_server::store::postgres::{PostgresOptions, PostgresStore};
+use smp_server::store::sqlite::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
 
 use super::cluster::Schema;
@@ -73,7 +77,9 @@ impl Installation {
         let connection = schema.cluster().connection().as_str().into();
         let database = DatabaseOptions { connection, schema: schema.name().parse().expect("a schema's name") };
         let options = PostgresOptions { pool_size: 2, ..PostgresOptions::new(database) };
-        Box::new(PostgresStore::open(&options, Preparation::of_a_newest_schema(&mut |_| false)).expect("a store"))
+        let how =
+            Preparation { create: Create::Never, unfinished_import: UnfinishedImport::Refuse, confirm: &mut |_| false };
+        Box::new(PostgresStore::open(&options, how).expect("a store"))
     }
 
     /// Its schema, if it has one of its own.
