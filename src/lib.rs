@@ -6,7 +6,8 @@
 //!
 //! - [`protocol`]: bytes in, values out. Every command, response and error, blocks, handshake and cryptography. Pure: no
 //!   I/O, no clock, no async.
-//! - [`store`]: what is kept: the [`store::Store`] trait, its records, and the stores that implement it.
+//! - [`store`]: what is kept: the [`store::Store`] trait, its records, the stores that implement it (SQLite and PostgreSQL),
+//!   and the ways from one to the other.
 //! - [`transport`]: TLS, 16 KiB blocks and the SMP handshake over a socket; listeners; outgoing connections.
 //! - [`actors`]: the running server: connections, the subscription registry, housekeeping, and the bounded mailboxes
 //!   through which they talk.

@@ -18,6 +18,8 @@ use super::system::{ServerConfig, serve};
 use crate::cli::start::ServerSetup;
 use crate::settings::{self, MessageExpiration, Settings, StoreLocation};
 use crate::store::Store;
+use crate::store::postgres::schema::{Change, Create, Preparation, UnfinishedImport};
+use crate::store::postgres::{PostgresOptions, PostgresStore};
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::transport::accept::{AcceptOptions, Acceptor};
 use crate::transport::file_limit::raise_file_limit;
@@ -116,7 +118,24 @@ fn open_store(store: &settings::Store) -> Result<Arc<dyn Store>, RunError> {
     match &store.location {
         StoreLocation::Memory => Ok(Arc::new(SqliteStore::open(&sqlite_options(store, None))?)),
         StoreLocation::File(path) => Ok(Arc::new(SqliteStore::open(&sqlite_options(store, Some(path.clone())))?)),
-        StoreLocation::Postgres(_) => Err("PostgreSQL is not supported yet".into()),
+        StoreLocation::Postgres(database) => {
+            let options = postgres_options(store, database);
+            Ok(Arc::new(PostgresStore::open(&options, as_it_is(&mut |_| false))?))
+        }
+    }
+}
+
+/// `start` has prepared the schema: whatever it would have had to ask about in between is a reason not to run.
+fn as_it_is(confirm: &mut (dyn FnMut(Change<'_>) -> bool + Send)) -> Preparation<'_> {
+    Preparation { create: Create::Never, unfinished_import: UnfinishedImport::Refuse, confirm }
+}
+
+fn postgres_options(store: &settings::Store, database: &settings::Database) -> PostgresOptions {
+    PostgresOptions {
+        pool_size: database.pool_size,
+        deleted_ttl: database.deleted_ttl,
+        message_queue_quota: store.message_queue_quota,
+        ..PostgresOptions::new(database.options.clone())
     }
 }
 

@@ -37,6 +37,8 @@ pub enum Command {
     Start(StartOptions),
     /// Generate new TLS server credentials, keeping the identity
     Cert(CertOptions),
+    /// Move queues and messages between files, the embedded store and PostgreSQL
+    Database(Box<super::database::DatabaseArguments>),
     /// Move messages of the Haskell server between its messages log and its journal directory
     Journal(JournalArguments),
     /// Delete configuration and log files

@@ -1,12 +1,8 @@
 //! `[STORE_LOG]` `db_*`: the PostgreSQL database that keeps queues and messages.
 
-use std::time::Duration;
-
 use super::keys;
 use super::reader::Reader;
 use crate::store::postgres::connect::{ConnectionString, DatabaseOptions, SchemaName};
-
-const DAY_SECONDS: u64 = 86_400;
 
 /// A store in PostgreSQL.
 #[derive(Clone, Debug)]
@@ -15,8 +11,8 @@ pub struct Database {
     pub options: DatabaseOptions,
     /// Connections to it at a time.
     pub pool_size: usize,
-    /// How long the rows of deleted queues are kept; zero: they go at once.
-    pub deleted_ttl: Duration,
+    /// Days for which the rows of deleted queues are kept; 0: they go at once.
+    pub deleted_ttl: u32,
     /// Whether a store log beside the database is expected: the Haskell server has written changes to both.
     pub store_log: bool,
     /// Whether a journal directory of messages, which the Haskell server has had beside the database, is to be imported.
@@ -28,7 +24,7 @@ impl Database {
     /// them then.
     pub(super) fn read(reader: &mut Reader<'_>, import_journal: bool) -> Option<Self> {
         let store_log = reader.switch(&keys::DB_STORE_LOG);
-        let days: u64 = reader.number(&keys::DB_DELETED_TTL, 0..=36_500, "days");
+        let deleted_ttl = reader.number(&keys::DB_DELETED_TTL, 0..=36_500, "days");
         let pool_size = reader.number(&keys::DB_POOL_SIZE, 1..=1000, "connections");
         let connection = reader.explain(&keys::DB_CONNECTION, |text| {
             let connection = ConnectionString::from(text);
@@ -36,7 +32,6 @@ impl Database {
         });
         let schema = reader.explain(&keys::DB_SCHEMA, str::parse::<SchemaName>);
         let options = DatabaseOptions { connection: connection?, schema: schema? };
-        let deleted_ttl = Duration::from_secs(days * DAY_SECONDS);
         Some(Database { options, pool_size, deleted_ttl, store_log, import_journal })
     }
 }

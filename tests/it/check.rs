@@ -1,10 +1,11 @@
 //! `smp-server check` against the server.
 
-use crate::support::Server;
+use crate::support::{Server, Store, for_each_lasting_store};
 
-#[test]
-fn the_server_passes_the_check_in_every_version() {
-    let server = Server::start();
+for_each_lasting_store!(the_server_passes_the_check_in_every_version);
+
+fn the_server_passes_the_check_in_every_version(store: Store) {
+    let server = store.server();
     for version in 6..=20 {
         let version = version.to_string();
         let checked = server.installation().run(&["check", "--max-version", &version, &server.smp_address()]);

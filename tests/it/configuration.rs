@@ -1,5 +1,7 @@
 //! Starting with settings that are right, wrong, overridden, or those of the server that was here before.
 
+mod database;
+
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;

@@ -1,9 +1,11 @@
-//! Nothing that was answered is lost: killed, told to stop, killed while it starts, or out of space.
+//! Nothing that was answered is lost: killed, told to stop, killed while it starts, out of space, or on a database that is
+//! killed, slow or silent.
 //!
 //! Clients create, secure, send, receive, acknowledge and delete, and remember what was answered
 //! ([`crate::support::load`]); afterwards the server must have exactly that. `SMP_TEST_KILLS=50` kills the server 50 times
 //! instead of a few.
 
+mod database;
 mod disk_full;
 
 use std::env;
@@ -24,7 +26,13 @@ use smp_server::transport::client::{ClientConnection, ConnectOptions, connect};
 
 use crate::support::load::{Account, Load};
 use crate::support::random::{Random, seed};
-use crate::support::{Server, Stopped};
+use crate::support::{Server, Stopped, Store, for_each_lasting_store};
+
+for_each_lasting_store!(
+    kill_9_under_load_loses_nothing_that_was_answered,
+    a_server_told_to_stop_under_load_stops_in_time_and_loses_nothing_that_was_answered,
+    kill_9_while_it_starts_loses_nothing_that_was_answered,
+);
 
 /// Clients at work at the same time.
 const ACCOUNTS: u64 = 4;
@@ -84,16 +92,25 @@ impl AtWork {
 
     /// Waits until the load has reached its goal. Ends with the accounts' panic if they have one.
     fn wait(self) -> Self {
-        let deadline = Instant::now() + PATIENCE;
+        let (work, reached) = self.wait_at_most(PATIENCE);
+        assert!(reached, "the load does not reach its goal");
+        work
+    }
+
+    /// The same, but for so long. Whether it has reached the goal.
+    fn wait_at_most(self, time: Duration) -> (Self, bool) {
+        let deadline = Instant::now() + time;
         while self.reached.recv_timeout(Duration::from_millis(100)).is_err() {
-            assert!(Instant::now() < deadline, "the load does not reach its goal");
+            if Instant::now() >= deadline {
+                return (self, false);
+            }
             if self.thread.is_finished() {
                 self.load.end();
                 self.end();
                 panic!("the clients have stopped");
             }
         }
-        self
+        (self, true)
     }
 
     /// The accounts, once they have stopped.
@@ -125,11 +142,10 @@ fn kills() -> u64 {
     env::var("SMP_TEST_KILLS").map_or(KILLS, |kills| kills.parse().expect("SMP_TEST_KILLS is a number"))
 }
 
-#[test]
-fn kill_9_under_load_loses_nothing_that_was_answered() {
+fn kill_9_under_load_loses_nothing_that_was_answered(store: Store) {
     let seed = seed("kill -9 under load");
     let mut random = Random::new(seed);
-    let (mut accounts, mut server) = (accounts(seed), Server::start());
+    let (mut accounts, mut server) = (accounts(seed), store.server());
     let (mut answers, begin) = (0, Instant::now());
     for _ in 0..kills() {
         let goal = 1 + random.below(ANSWERS);
@@ -141,10 +157,9 @@ fn kill_9_under_load_loses_nothing_that_was_answered() {
     println!("killed {} times in {:?}, after {answers} answers, nothing lost", kills(), begin.elapsed());
 }
 
-#[test]
-fn a_server_told_to_stop_under_load_stops_in_time_and_loses_nothing_that_was_answered() {
+fn a_server_told_to_stop_under_load_stops_in_time_and_loses_nothing_that_was_answered(store: Store) {
     let seed = seed("SIGTERM under load");
-    let (accounts, server) = (accounts(seed), Server::start());
+    let (accounts, server) = (accounts(seed), store.server());
     let begin = Instant::now();
     let (mut accounts, stopped) = work_until(accounts, server, ANSWERS, |server| {
         let told = Instant::now();
@@ -195,12 +210,11 @@ async fn ask_without_reading(address: &ServerAddress) -> ClientConnection {
     connection
 }
 
-#[test]
-fn kill_9_while_it_starts_loses_nothing_that_was_answered() {
+fn kill_9_while_it_starts_loses_nothing_that_was_answered(store: Store) {
     let seed = seed("kill -9 while starting");
     let mut random = Random::new(seed);
     // The first kill leaves something to recover.
-    let (mut accounts, stopped) = work_until(accounts(seed), Server::start(), ANSWERS, Server::kill);
+    let (mut accounts, stopped) = work_until(accounts(seed), store.server(), ANSWERS, Server::kill);
     let installation = stopped.installation;
     for _ in 0..STARTS {
         let mut child = installation.command(&["start"]).spawn().expect("smp-server starts");

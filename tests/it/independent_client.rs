@@ -7,7 +7,7 @@ use std::env;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::support::{Installation, Server};
+use crate::support::{Server, Store};
 
 /// The scenarios for what the server does by now, by module. The client skips those of later versions.
 const SCENARIOS: [&str; 5] = [
@@ -51,13 +51,13 @@ fn say_not_run(version: u16, reason: &str) {
     std::io::stderr().write_all(text.as_bytes()).unwrap();
 }
 
-fn run_in_version(version: u16) {
+fn run_in_version(store: Store, version: u16) {
     let python = match python() {
         Ok(python) => python,
         Err(reason) if env::var_os("SMP_TEST_PYTHON").is_none() => return say_not_run(version, &reason),
         Err(reason) => panic!("SMP_TEST_PYTHON does not work: {reason}"),
     };
-    let installation = Installation::new();
+    let installation = store.installation();
     installation.set("AUTH", "create_password", PASSWORD);
     let server = Server::start_in(installation);
     let output = Command::new(python)
@@ -76,13 +76,21 @@ fn run_in_version(version: u16) {
     );
 }
 
-/// A test for each version, so that they run side by side and fail by name.
+/// A test for each version and store, so that they run side by side and fail by name.
 macro_rules! versions {
     ($($name:ident: $version:literal),+ $(,)?) => {
-        $(#[test]
-        fn $name() {
-            run_in_version($version);
-        })+
+        mod sqlite {
+            $(#[test]
+            fn $name() {
+                super::run_in_version(super::Store::Sqlite, $version);
+            })+
+        }
+        mod postgres {
+            $(#[test]
+            fn $name() {
+                super::run_in_version(super::Store::Postgres, $version);
+            })+
+        }
     };
 }
 

@@ -12,7 +12,9 @@ use smp_server::protocol::crypto::random_array;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
 
-use crate::support::{Relay, Server, Store, contact_id, link_data, next_message, signing_key};
+use crate::support::{Relay, Server, Store, contact_id, for_each_store, link_data, next_message, signing_key};
+
+for_each_store!(the_log_tells_no_queue_message_key_or_client, the_log_tells_no_secret_at_any_level);
 
 /// An address that is nobody else's, so that it is found wherever it is written.
 const CLIENT_HOST: Ipv4Addr = Ipv4Addr::new(127, 77, 66, 55);
@@ -21,8 +23,8 @@ const PASSWORD: &str = "a-very-secret-password";
 const BODY: &[u8] = b"what nobody but the recipient may read";
 
 /// A relay that logs at this level.
-fn relay(level: &str) -> Relay {
-    let installation = Store::Sqlite.installation();
+fn relay(store: Store, level: &str) -> Relay {
+    let installation = store.installation();
     let settings = [
         ("AUTH", "create_password", PASSWORD),
         ("TRANSPORT", "log_tls_errors", "on"),
@@ -127,8 +129,8 @@ async fn failed_handshakes(relay: &Relay) {
 }
 
 /// What the server logged at this level under traffic, and what must not be in it.
-async fn log_of(level: &str) -> (String, Forbidden) {
-    let relay = relay(level);
+async fn log_of(store: Store, level: &str) -> (String, Forbidden) {
+    let relay = relay(store, level);
     let mut forbidden = Forbidden::default();
     traffic(&relay, &mut forbidden).await;
     failed_handshakes(&relay).await;
@@ -150,17 +152,15 @@ async fn next_message_expires(client: &mut Client, queue: &Queue) {
     next_message(client, queue, b"still there").await;
 }
 
-#[tokio::test]
-async fn the_log_tells_no_queue_message_key_or_client() {
-    let (log, mut forbidden) = log_of("info").await;
+async fn the_log_tells_no_queue_message_key_or_client(store: Store) {
+    let (log, mut forbidden) = log_of(store, "info").await;
     forbidden.add("client address", CLIENT_HOST.to_string().as_bytes());
     assert!(log.contains("expired old messages"), "the log is on: {log}");
     assert_eq!(forbidden.found_in(&log), Vec::<String>::new(), "{log}");
 }
 
-#[tokio::test]
-async fn the_log_tells_no_secret_at_any_level() {
-    let (log, _) = log_of("trace").await;
+async fn the_log_tells_no_secret_at_any_level(store: Store) {
+    let (log, _) = log_of(store, "trace").await;
     assert!(log.contains("TRACE") || log.contains("DEBUG"), "the log is on: {log}");
     let mut forbidden = Forbidden::default();
     forbidden.add("password", PASSWORD.as_bytes());

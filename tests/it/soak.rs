@@ -17,7 +17,12 @@ use smp_server::transport::file_limit::raise_file_limit;
 
 use self::busy::BusyClients;
 use self::idle::IdleClients;
-use crate::support::{Server, processor_time, resident_kib};
+use crate::support::{Server, Store, for_each_lasting_store, processor_time, resident_kib};
+
+for_each_lasting_store!(
+    idle_and_busy_connections_are_served_in_flat_memory,
+    connections_send_and_receive_at_full_speed,
+);
 
 /// Queues of a busy client.
 const QUEUES: usize = 20;
@@ -133,10 +138,9 @@ fn per_connection(before: u64, after: u64, connections: usize) -> String {
     format!("{:.1} KiB a connection", after.saturating_sub(before) as f64 / connections as f64)
 }
 
-#[test]
-fn idle_and_busy_connections_are_served_in_flat_memory() {
+fn idle_and_busy_connections_are_served_in_flat_memory(store: Store) {
     let scale = scale();
-    let server = Server::start();
+    let server = store.server();
     block_on(async {
         let address = address(&server);
         let none = settled(&server, scale.settle).await;
@@ -160,11 +164,10 @@ fn idle_and_busy_connections_are_served_in_flat_memory() {
     assert_eq!(server.stop().status.code(), Some(0));
 }
 
-#[test]
-fn connections_send_and_receive_at_full_speed() {
+fn connections_send_and_receive_at_full_speed(store: Store) {
     let scale = scale();
     for connections in scale.connections {
-        let server = Server::start();
+        let server = store.server();
         block_on(async {
             let clients = BusyClients::connect(&address(&server), *connections, QUEUES).await;
             let used = || (processor_time(server.process_id()), processor_time(process::id()));
@@ -172,7 +175,7 @@ fn connections_send_and_receive_at_full_speed() {
             let messages = clients.work(scale.measure).await;
             let (time, (server_after, client_after)) = (begin.elapsed().as_secs_f64(), used());
             println!(
-                "{connections} connections: {:.0} messages/s, server {:.0}% of a core, {:.0} us a message; clients {:.0}%",
+                "{store:?}, {connections} connections: {:.0} messages/s, server {:.0}% of a core, {:.0} us a message; clients {:.0}%",
                 messages as f64 / time,
                 100.0 * (server_after - server_before).as_secs_f64() / time,
                 (server_after - server_before).as_secs_f64() * 1e6 / messages as f64,

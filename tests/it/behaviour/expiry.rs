@@ -4,7 +4,11 @@ use smp_server::client::NewQueue;
 
 use crate::support::{Store, for_each_store, until};
 
-for_each_store!(old_messages_are_deleted_by_interval, old_messages_of_a_queue_are_deleted_when_one_is_sent_to_it);
+for_each_store!(
+    old_messages_are_deleted_by_interval,
+    old_messages_of_a_queue_are_deleted_when_one_is_sent_to_it;
+    lasting: old_messages_are_deleted_on_start
+);
 
 async fn old_messages_are_deleted_by_interval(store: Store) {
     let relay = store.relay_with(&[
@@ -38,9 +42,8 @@ async fn old_messages_of_a_queue_are_deleted_when_one_is_sent_to_it(store: Store
 }
 
 /// Only what is kept can be old when the server starts.
-#[tokio::test]
-async fn old_messages_are_deleted_on_start() {
-    let mut relay = Store::Sqlite.relay_with(&[
+async fn old_messages_are_deleted_on_start(store: Store) {
+    let mut relay = store.relay_with(&[
         ("STORE_LOG", "expire_messages_seconds", "1"),
         ("STORE_LOG", "expire_check_seconds", "7200"),
         ("STORE_LOG", "expire_messages_on_start", "on"),

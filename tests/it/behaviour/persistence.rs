@@ -8,23 +8,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::process::Signal;
 use smp_server::client::{Client, NewQueue, Queue, read_link};
 use smp_server::protocol::error::{BlockingInfo, BlockingReason, ErrorType};
-use smp_server::store::sqlite::{SqliteOptions, SqliteStore};
-use smp_server::store::{Op, Store as _};
+use smp_server::store::Op;
 
-use crate::support::{Relay, Store, contact_id, drain, link_data, secured, until, why};
+use crate::support::{Relay, Store, contact_id, drain, for_each_store, link_data, secured, until, why};
 
-#[tokio::test]
-async fn a_file_keeps_queues_and_messages_when_the_server_stops() {
-    everything_is_kept(Signal::TERM).await;
+for_each_store!(lasting:
+    queues_and_messages_are_kept_when_the_server_stops,
+    queues_and_messages_are_kept_when_the_server_is_killed,
+    whatever_was_answered_survives_a_stop_amid_traffic,
+    whatever_was_answered_survives_a_kill_amid_traffic,
+    a_blocked_queue_can_only_be_suspended_and_deleted,
+);
+
+async fn queues_and_messages_are_kept_when_the_server_stops(store: Store) {
+    everything_is_kept(store, Signal::TERM).await;
 }
 
-#[tokio::test]
-async fn a_file_keeps_queues_and_messages_when_the_server_is_killed() {
-    everything_is_kept(Signal::KILL).await;
+async fn queues_and_messages_are_kept_when_the_server_is_killed(store: Store) {
+    everything_is_kept(store, Signal::KILL).await;
 }
 
-async fn everything_is_kept(signal: Signal) {
-    let relay = Store::Sqlite.relay_with(&[]);
+async fn everything_is_kept(store: Store, signal: Signal) {
+    let relay = store.relay_with(&[]);
     let mut client = relay.connect().await;
     let (queue, sender) = secured(&mut client).await;
     for body in [b"".as_slice(), b"one", b"two"] {
@@ -48,14 +53,12 @@ async fn everything_is_kept(signal: Signal) {
     assert_eq!(why(deleted.subscribe(&mut client).await), ErrorType::Auth);
 }
 
-#[tokio::test]
-async fn whatever_was_answered_survives_a_stop_amid_traffic() {
-    what_was_answered_is_there_after(Signal::TERM).await;
+async fn whatever_was_answered_survives_a_stop_amid_traffic(store: Store) {
+    what_was_answered_is_there_after(store, Signal::TERM).await;
 }
 
-#[tokio::test]
-async fn whatever_was_answered_survives_a_kill_amid_traffic() {
-    what_was_answered_is_there_after(Signal::KILL).await;
+async fn whatever_was_answered_survives_a_kill_amid_traffic(store: Store) {
+    what_was_answered_is_there_after(store, Signal::KILL).await;
 }
 
 /// Sends messages with growing numbers until the server is gone; answers which were answered `OK`, which were not.
@@ -78,9 +81,9 @@ async fn send_until_the_end(mut client: Client, queue: Queue, progress: Arc<Atom
     }
 }
 
-async fn what_was_answered_is_there_after(signal: Signal) {
+async fn what_was_answered_is_there_after(store: Store, signal: Signal) {
     const SENDERS: usize = 4;
-    let relay = Store::Sqlite.relay_with(&[("STORE_LOG", "message_queue_quota", "1000000")]);
+    let relay = store.relay_with(&[("STORE_LOG", "message_queue_quota", "1000000")]);
     let progress = Arc::new(AtomicU64::new(0));
     let mut queues = Vec::new();
     let mut senders = Vec::new();
@@ -151,17 +154,15 @@ async fn a_store_in_memory_writes_nothing_to_disk() {
 /// Blocks a queue as an operator would, while no server has the store.
 async fn block(relay: Relay, queue: &Queue) -> Relay {
     let installation = relay.end(Signal::TERM).await.installation;
-    let path = installation.log().join(smp_server::store::sqlite::FILE_NAME);
-    let store = SqliteStore::open(&SqliteOptions { path: Some(path), ..SqliteOptions::default() }).unwrap();
+    let store = installation.open_store();
     let info = BlockingInfo { reason: BlockingReason::Spam, notice: None };
     store.apply(vec![Op::BlockQueue { queue: queue.id().queue().unwrap(), info }]).await.unwrap();
     store.close().await.unwrap();
     Relay::start(installation)
 }
 
-#[tokio::test]
-async fn a_blocked_queue_can_only_be_suspended_and_deleted() {
-    let relay = Store::Sqlite.relay_with(&[]);
+async fn a_blocked_queue_can_only_be_suspended_and_deleted(store: Store) {
+    let relay = store.relay_with(&[]);
     let (queue, sender) = secured(&mut relay.connect().await).await;
     let relay = block(relay, &queue).await;
     let blocked = ErrorType::Blocked(BlockingInfo { reason: BlockingReason::Spam, notice: None });

@@ -2,7 +2,8 @@
 //!
 //! Each message carries its number. What was answered must come, once and in order, until its `ACK` is answered, and
 //! never after. What was asked and not answered, because the server died meanwhile, may have been done or not, but not
-//! twice, and not out of order.
+//! twice, and not out of order. The same holds for what was refused because the database died meanwhile, but for the order:
+//! what was refused before may be missing where what was refused later is there.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,18 @@ pub struct Ledger {
 
 struct Sent {
     number: u64,
-    answered: bool,
+    answer: Answer,
+}
+
+/// What was answered to a `SEND`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// Nothing, so far.
+    None,
+    /// That it is stored.
+    Stored,
+    /// That the store failed, which may have stored it.
+    Doubtful,
 }
 
 impl Ledger {
@@ -26,14 +38,23 @@ impl Ledger {
     pub fn send(&mut self) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.waiting.push_back(Sent { number, answered: false });
+        self.waiting.push_back(Sent { number, answer: Answer::None });
         number
     }
 
     /// `SEND` was answered.
     pub fn sent(&mut self, number: u64) {
+        self.answer(number, Answer::Stored);
+    }
+
+    /// `SEND` was refused by a store that may have done it nevertheless: the message may come or not.
+    pub fn doubted(&mut self, number: u64) {
+        self.answer(number, Answer::Doubtful);
+    }
+
+    fn answer(&mut self, number: u64, answer: Answer) {
         let sent = self.waiting.iter_mut().find(|sent| sent.number == number);
-        sent.expect("answered messages were sent and are not acknowledged").answered = true;
+        sent.expect("answered messages were sent and are not acknowledged").answer = answer;
     }
 
     /// `SEND` was refused: the message must never come.
@@ -49,10 +70,11 @@ impl Ledger {
         );
         let mut skipped = None;
         while let Some(first) = self.waiting.front().filter(|first| first.number != number) {
-            skipped = self.may_be_missing(first).then_some(first.number).or(skipped);
+            let in_order = self.may_be_missing(first) && first.answer == Answer::None;
+            skipped = in_order.then_some(first.number).or(skipped);
             self.waiting.pop_front();
         }
-        let answered = self.waiting.front().is_some_and(|first| first.answered);
+        let answered = self.waiting.front().is_some_and(|first| first.answer != Answer::None);
         assert!(answered || skipped.is_none(), "message {number} was stored without {skipped:?}, sent before it");
         self.acknowledging = None;
     }
@@ -73,14 +95,14 @@ impl Ledger {
         self.acknowledging.take().expect("ACK was asked");
     }
 
-    /// Messages that may wait in the queue.
+    /// Messages that may wait in the queue, but for doubtful ones.
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        self.waiting.iter().filter(|sent| sent.answer != Answer::Doubtful).count()
     }
 
     /// Whether a message must be there.
     pub fn has_answered(&self) -> bool {
-        self.waiting.iter().any(|sent| sent.answered)
+        self.waiting.iter().any(|sent| sent.answer == Answer::Stored)
     }
 
     /// The queue is empty: nothing that was answered may be left.
@@ -94,7 +116,7 @@ impl Ledger {
     /// Whether this message, which is not in the queue, was not stored (else it was acknowledged); panics if it is lost.
     fn may_be_missing(&self, sent: &Sent) -> bool {
         let acknowledged = self.acknowledging == Some(sent.number);
-        assert!(!sent.answered || acknowledged, "message {} was answered and is lost", sent.number);
+        assert!(sent.answer != Answer::Stored || acknowledged, "message {} was answered and is lost", sent.number);
         !acknowledged
     }
 }
@@ -159,6 +181,34 @@ mod tests {
             ledger.acknowledge();
             ledger.received(next);
         }
+    }
+
+    #[test]
+    fn a_doubtful_message_may_come_or_not_whatever_became_of_others() {
+        for came in [[true, true], [true, false], [false, true], [false, false]] {
+            let mut ledger = Ledger::default();
+            for number in 0..3 {
+                ledger.send();
+                if number < 2 { ledger.doubted(number) } else { ledger.sent(number) }
+            }
+            let numbers = came.into_iter().zip(0..).filter_map(|(came, number)| came.then_some(number));
+            for number in numbers.chain([2]) {
+                ledger.received(number);
+                ledger.acknowledge();
+                ledger.acknowledged();
+            }
+            ledger.emptied();
+        }
+    }
+
+    #[test]
+    fn a_doubtful_acknowledgement_is_asked_again() {
+        let mut ledger = two_answered_of_three();
+        ledger.received(0);
+        ledger.acknowledge();
+        ledger.acknowledge();
+        ledger.acknowledged();
+        ledger.received(1);
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub struct Load {
     goal: AtomicU64,
     refusal_goal: AtomicU64,
     reached: SyncSender<()>,
+    in_doubt: AtomicBool,
     ending: AtomicBool,
 }
 
@@ -41,6 +42,7 @@ impl Load {
             goal: AtomicU64::new(goal),
             refusal_goal: AtomicU64::new(u64::MAX),
             reached,
+            in_doubt: AtomicBool::new(false),
             ending: AtomicBool::new(false),
         };
         (load, receiver)
@@ -49,6 +51,18 @@ impl Load {
     /// From now on the store may refuse. Tells the receiver again after it has refused `more` commands.
     pub fn go_on_until_refused(&self, more: u64) {
         self.refusal_goal.store(self.refused.load(Ordering::SeqCst) + more, Ordering::SeqCst);
+    }
+
+    /// From now on the store may refuse what it has done, or may yet do. Tells the receiver again after it has refused `more`
+    /// commands.
+    pub fn go_on_in_doubt(&self, more: u64) {
+        self.in_doubt.store(true, Ordering::SeqCst);
+        self.go_on_until_refused(more);
+    }
+
+    /// Whether what the store has refused may have been done.
+    pub fn is_in_doubt(&self) -> bool {
+        self.in_doubt.load(Ordering::SeqCst)
     }
 
     /// From now on connections may break, and clients stop.
@@ -173,6 +187,7 @@ impl Account {
             let (index, number) = sent[at];
             match load.count(&answer) {
                 true => queues[index].ledger.sent(number),
+                false if load.is_in_doubt() => queues[index].ledger.doubted(number),
                 false => queues[index].ledger.refused(number),
             }
         })
@@ -200,6 +215,8 @@ impl Account {
             let queue = &mut queues[chosen[at]];
             match load.count(&answer) {
                 true => queue.acknowledged(answer),
+                // It may be gone; it counts as delivered still, and is acknowledged again.
+                false if load.is_in_doubt() => {}
                 false => queue.ledger.not_acknowledged(),
             }
         })

@@ -15,7 +15,7 @@ use super::load::{Connections, Load, ask};
 pub enum Life {
     /// `NEW` was answered.
     Alive,
-    /// `DEL` was asked and not answered.
+    /// `DEL` was asked and not answered, or refused by a store that may have done it.
     Deleting,
     /// `DEL` was answered.
     Deleted,
@@ -97,7 +97,11 @@ impl LoadQueue {
         self.life = Life::Deleting;
         let life = &mut self.life;
         ask(client, &[self.queue.request(Command::Del)], |_, answer| {
-            *life = if load.count(&answer) { Life::Deleted } else { Life::Alive };
+            *life = match load.count(&answer) {
+                true => Life::Deleted,
+                false if load.is_in_doubt() => Life::Deleting,
+                false => Life::Alive,
+            };
         })
         .await
     }

@@ -11,6 +11,7 @@ mod queue;
 pub mod random;
 mod relay;
 mod server;
+pub mod slow_database;
 mod store;
 
 pub use cpu::processor_time;
@@ -22,4 +23,4 @@ pub use queue::{
 pub use relay::{Relay, until};
 pub use server::{Installation, Server, Stopped};
 pub use store::Store;
-pub(crate) use store::for_each_store;
+pub(crate) use store::{for_each_lasting_store, for_each_store};

@@ -11,7 +11,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use smp_server::store::postgres::connect::DatabaseOptions;
+use smp_server::store::postgres::schema::{Create, Preparation, UnfinishedImport};
+use smp_server::store::postgres::{PostgresOptions, PostgresStore};
+use smp_server::store::sqlite::{SqliteOptions, SqliteStore};
 use tempfile::TempDir;
+
+use super::cluster::Schema;
 
 /// How long a server may take to say where it listens, or to stop. Generous: the machine may be busy with other tests.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -19,18 +25,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What `start` prints before the address of each socket on which it accepts, the real port in it when the INI says 0.
 const LISTENING: &str = "Listening on ";
 
+/// Connections of a server to its database: so many that writers and readers meet, and few enough for many servers.
+const POOL_SIZE: u32 = 4;
+
 /// Lines of output kept until a test asks for them; more are dropped, so that a chatty server does not block.
 const OUTPUT_LINES: usize = 10_000;
 
-/// Directories of a server, removed when dropped.
+/// Directories of a server, and its schema if it keeps everything in a database: removed when dropped.
 pub struct Installation {
     directory: TempDir,
+    schema: Option<Schema>,
 }
 
 impl Installation {
     /// Empty directories.
     pub fn empty() -> Self {
-        Installation { directory: tempfile::tempdir().expect("a temporary directory") }
+        Installation { directory: tempfile::tempdir().expect("a temporary directory"), schema: None }
     }
 
     /// Directories in which `init -y` was run, with the INI changed to listen on a free port of the loopback.
@@ -40,6 +50,41 @@ impl Installation {
         installation.set("TRANSPORT", "host", "127.0.0.1");
         installation.set("TRANSPORT", "port", "0");
         installation
+    }
+
+    /// Keeps everything in `schema`, which is this installation's from now on.
+    pub fn keep_in(&mut self, schema: Schema) {
+        self.use_database(&schema.cluster().connection(), schema.name());
+        self.schema = Some(schema);
+    }
+
+    /// Keeps everything in a database.
+    pub fn use_database(&self, connection: &str, schema: &str) {
+        for key in ["store_queues", "store_messages"] {
+            self.set("STORE_LOG", key, "database");
+        }
+        self.set("STORE_LOG", "db_connection", connection);
+        self.set("STORE_LOG", "db_schema", schema);
+        self.set("STORE_LOG", "db_pool_size", &POOL_SIZE.to_string());
+    }
+
+    /// Its store, while no server has it.
+    pub fn open_store(&self) -> Box<dyn smp_server::store::Store> {
+        let Some(schema) = &self.schema else {
+            let path = Some(self.log().join(smp_server::store::sqlite::FILE_NAME));
+            return Box::new(SqliteStore::open(&SqliteOptions { path, ..SqliteOptions::default() }).expect("a store"));
+        };
+        let connection = schema.cluster().connection().as_str().into();
+        let database = DatabaseOptions { connection, schema: schema.name().parse().expect("a schema's name") };
+        let options = PostgresOptions { pool_size: 2, ..PostgresOptions::new(database) };
+        let how =
+            Preparation { create: Create::Never, unfinished_import: UnfinishedImport::Refuse, confirm: &mut |_| false };
+        Box::new(PostgresStore::open(&options, how).expect("a store"))
+    }
+
+    /// Its schema, if it has one of its own.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.schema.as_ref()
     }
 
     /// Where configuration and keys are.

@@ -9,6 +9,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use session::Session;
+pub use session::{Found, look};
 pub use sink::PostgresSink;
 pub use source::PostgresSource;

@@ -106,6 +106,33 @@ impl Session {
     }
 }
 
+/// What a schema is found to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Whether it has tables of this server.
+    pub exists: bool,
+    /// Whether an interrupted transfer has left it.
+    pub unfinished: bool,
+    /// Whether there are messages in it.
+    pub messages: bool,
+}
+
+/// Looks at a schema on which no server runs, and changes nothing.
+///
+/// # Errors
+/// The database cannot be reached, or a server runs on the schema. Each says what to do.
+pub fn look(connector: &Connector) -> Result<Found, TransferError> {
+    let session = Session::open(connector)?;
+    let has = |table: &str| {
+        let sql = format!("SELECT to_regclass('{}.{table}') IS NOT NULL", session.schema().quoted());
+        session.wait(session.client().query_one(&sql, &[]))?.try_get(0).map_err(failed)
+    };
+    let exists = has("msg_queues")?;
+    let any = "SELECT EXISTS (SELECT FROM messages)";
+    let messages = has("messages")? && session.wait(session.client().query_one(any, &[]))?.get(0);
+    Ok(Found { exists, unfinished: session.unfinished()?.is_some(), messages })
+}
+
 /// An error that says all by itself.
 pub fn failed(error: impl std::fmt::Display) -> TransferError {
     TransferError::Store(error.to_string())
