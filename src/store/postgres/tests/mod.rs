@@ -2,4 +2,7 @@
 //! that fails.
 
 mod conformance;
+mod proxy;
+mod round_trips;
+mod rules;
 mod subject;

@@ -1,7 +1,7 @@
 //! Stores under test: each in a schema of its own.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokio_postgres::Client;
@@ -13,19 +13,48 @@ use super::super::{OpenError, PostgresOptions, PostgresStore};
 use crate::store::Store;
 use crate::store::conformance::{Limits, Subject};
 
-/// A schema in the shared cluster.
+/// A schema in the shared cluster, empty at first. To make one takes a while, so another test goes on with it.
 pub struct PostgresSubject {
-    schema: Schema,
+    schema: Option<Schema>,
 }
+
+/// Schemas that no test uses now.
+static IDLE: Mutex<Vec<Schema>> = Mutex::new(Vec::new());
 
 impl PostgresSubject {
     pub fn new() -> Self {
-        PostgresSubject { schema: Cluster::shared().schema() }
+        let idle = IDLE.lock().unwrap().pop();
+        if let Some(schema) = &idle {
+            schema.sql("TRUNCATE messages, msg_queues, services");
+        }
+        PostgresSubject { schema: Some(idle.unwrap_or_else(|| Cluster::shared().schema())) }
+    }
+
+    fn schema(&self) -> &Schema {
+        self.schema.as_ref().unwrap()
+    }
+
+    /// The schema's name.
+    pub fn name(&self) -> &str {
+        self.schema().name()
+    }
+
+    /// Waits until a statement of a store waits for [`Self::lock`].
+    pub async fn until_waiting(&self) {
+        let waiting = format!(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{}.msg_queues'::regclass",
+            self.name()
+        );
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while self.sql(&waiting) == "0" {
+            assert!(Instant::now() < deadline, "nothing waits");
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Where the store is.
     pub fn database(&self) -> DatabaseOptions {
-        database(&self.schema.cluster().connection(), self.schema.name())
+        database(&self.schema().cluster().connection(), self.name())
     }
 
     /// Options for tests that need no limits.
@@ -35,12 +64,21 @@ impl PostgresSubject {
 
     /// Runs SQL in the schema.
     pub fn sql(&self, sql: &str) -> String {
-        self.schema.sql(sql)
+        self.schema().sql(sql)
     }
 
     /// Locks the table of queues until the returned connection is dropped: reads go on, writes wait.
     pub async fn lock(&self) -> Client {
         lock(&self.database()).await
+    }
+}
+
+impl Drop for PostgresSubject {
+    fn drop(&mut self) {
+        // A test that failed may have left anything in it.
+        if let Some(schema) = self.schema.take().filter(|_| !std::thread::panicking()) {
+            IDLE.lock().unwrap().push(schema);
+        }
     }
 }
 
