@@ -51,6 +51,15 @@ pub struct FirstMessage {
     pub dh_secret: DhSecret,
 }
 
+/// What a store tells of a queue without looking at its messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Contents {
+    /// It has none.
+    Empty,
+    /// It may have some.
+    Unknown,
+}
+
 /// What stands first in a queue.
 #[derive(Clone, Debug)]
 pub enum Peeked {
@@ -109,6 +118,14 @@ pub struct ExpiryStep {
 pub trait Store: Send + Sync + 'static {
     /// The queues that `ids` name for `party`, in the order of `ids`; `None` for those that name none.
     async fn queues(&self, party: Party, ids: &[QueueId]) -> Result<Vec<Option<QueueRecord>>, StoreError>;
+
+    /// The queues with these recipient IDs, in the order of `ids`, and whether each was empty at the same moment, as far as
+    /// the store can tell without looking at messages. A store that a call takes a round trip to should be able to: queues
+    /// that are subscribed are empty most of the time, and need not be looked at then.
+    async fn queues_to_subscribe(&self, ids: &[QueueId]) -> Result<Vec<Option<(QueueRecord, Contents)>>, StoreError> {
+        let records = self.queues(Party::Recipient, ids).await?;
+        Ok(records.into_iter().map(|record| Some((record?, Contents::Unknown))).collect())
+    }
 
     /// The first message of each queue (by recipient ID), in the order of `ids`. At most `limit` messages are read, those
     /// of the first queues that have one: of the others it is only said whether they have one.

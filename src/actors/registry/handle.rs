@@ -7,8 +7,8 @@ use actix_rt::ArbiterHandle;
 use futures_util::future::try_join_all;
 
 use super::{
-    ConnectionId, ConnectionRef, Displaced, Epoch, FindSubscribers, RemoveQueues, Subscribe, SubscriptionRegistry,
-    Subscriptions, Unsubscribe,
+    ConnectionId, ConnectionRef, Displaced, Epoch, FindSubscribers, Mark, Marks, RemoveQueues, Subscribe,
+    SubscriptionRegistry, Subscriptions, Unsubscribe,
 };
 use crate::actors::mailbox::{Gate, MailboxMetrics, SendError, Sender};
 use crate::actors::supervision::Alarm;
@@ -47,13 +47,19 @@ impl Shard {
 #[derive(Clone, Debug)]
 pub struct RegistryHandle {
     shards: Arc<[Shard]>,
+    marks: Arc<Marks>,
 }
 
 impl RegistryHandle {
     /// A registry of these shards, at least one.
     pub fn new(shards: Vec<Shard>) -> Self {
         debug_assert!(!shards.is_empty(), "a registry has at least one shard");
-        RegistryHandle { shards: shards.into() }
+        RegistryHandle { shards: shards.into(), marks: Arc::default() }
+    }
+
+    /// Where the mark of `queue` stands: to be asked before the queue is looked at, and again when it is subscribed.
+    pub fn mark(&self, queue: &QueueId) -> Mark {
+        self.marks.of(queue)
     }
 
     /// Makes `connection` the subscriber of `queues`. Answers the epoch of each subscription, in the order of `queues`,
@@ -84,8 +90,9 @@ impl RegistryHandle {
         try_join_all(asked).await.map(drop)
     }
 
-    /// The subscribers of `queues`, in their order.
+    /// The subscribers of `queues`, in their order, for the first messages of queues that were empty.
     pub async fn find(&self, queues: &[QueueId]) -> Result<Vec<Option<ConnectionRef>>, SendError> {
+        queues.iter().for_each(|queue| self.marks.note(queue));
         let asked = self.split(queues).map(|(shard, part)| async move {
             Ok((part.positions, shard.find.send(FindSubscribers { queues: part.queues }).await?))
         });
@@ -98,6 +105,7 @@ impl RegistryHandle {
 
     /// Forgets deleted queues; answers who was subscribed.
     pub async fn remove(&self, queues: &[QueueId]) -> Result<Vec<Displaced>, SendError> {
+        queues.iter().for_each(|queue| self.marks.note(queue));
         let asked = self
             .split(queues)
             .map(|(shard, part)| async move { shard.remove.send(RemoveQueues { queues: part.queues }).await });

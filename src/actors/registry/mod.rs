@@ -12,6 +12,7 @@
 
 mod core;
 mod handle;
+mod marks;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use actix::{Actor, Context, Handler, Message, MessageResult};
 
 pub use self::core::{QueueMap, RandomIdHasher, Subscriptions};
 pub use self::handle::{RegistryHandle, Shard};
+pub use self::marks::{Mark, Marks};
 use super::connection::ConnectionEvent;
 use super::mailbox::{Letter, Sender};
 use super::supervision::Vital;

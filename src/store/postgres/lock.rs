@@ -114,3 +114,52 @@ fn key(schema: &SchemaName) -> i64 {
     let hash = sha256(format!("smp-server schema {schema}").as_bytes());
     hash.iter().take(8).fold(0, |key, byte| key << 8 | i64::from(*byte))
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::super::cluster::{Cluster, Schema};
+    use super::super::connect::DatabaseOptions;
+    use super::*;
+
+    fn connector(schema: &Schema) -> Connector {
+        let connection = schema.cluster().connection().as_str().into();
+        let schema = schema.name().parse().expect("a good name");
+        Connector::new(&DatabaseOptions { connection, schema }).expect("a good connection string")
+    }
+
+    #[tokio::test]
+    async fn one_at_a_time_has_the_lock_of_a_schema() {
+        let schema = Cluster::shared().schema();
+        let connector = connector(&schema);
+        let lock = SchemaLock::take(&connector).await.expect("the lock");
+        assert!(lock.is_held());
+        let text = SchemaLock::take(&connector).await.expect_err("a refusal").to_string();
+        assert!(text.contains(schema.name()) && text.contains("stop the server"), "{text}");
+        let other = Cluster::shared().schema();
+        SchemaLock::take(&self::connector(&other)).await.expect("the lock of another schema");
+        drop(lock);
+        SchemaLock::take(&connector).await.expect("the lock that was given back");
+    }
+
+    #[tokio::test]
+    async fn a_kept_lock_is_taken_again_when_its_connection_breaks() {
+        let schema = Cluster::shared().schema();
+        let connector = connector(&schema);
+        let lock = SchemaLock::take(&connector).await.expect("the lock");
+        let client = connector.connect().await.expect("a connection");
+        let (sender, mut events) = mpsc::channel(8);
+        let kept = tokio::spawn(lock.keep(Duration::from_millis(1), move |event| drop(sender.try_send(event))));
+        let bits = key(connector.schema()) as u64;
+        let end = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' \
+            AND classid = ($1::int8)::oid AND objid = ($2::int8)::oid";
+        let halves = (i64::from((bits >> 32) as u32), i64::from(bits as u32));
+        let ended = client.query(end, &[&halves.0, &halves.1]).await.expect("an answer");
+        assert_eq!(ended.len(), 1, "the key is as documented");
+        assert!(matches!(events.recv().await, Some(LockEvent::Lost)));
+        assert!(matches!(events.recv().await, Some(LockEvent::TakenAgain)));
+        assert!(matches!(SchemaLock::take(&connector).await, Err(LockError::Held { .. })));
+        kept.abort();
+    }
+}

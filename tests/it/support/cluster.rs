@@ -6,8 +6,10 @@
 #![allow(dead_code, reason = "each crate of tests uses its part")]
 
 use std::fmt::Display;
+use std::fs::Permissions;
 use std::io::Write;
-use std::os::unix::fs::chown;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
@@ -19,7 +21,7 @@ use tempfile::TempDir;
 /// The user and database of the tests.
 pub const USER: &str = "smp";
 
-/// Names the socket, nothing else: a cluster listens there only.
+/// Names the socket, nothing else, of a cluster that listens there only.
 const PORT: u16 = 5432;
 
 /// Durability is not for tests that only end processes; a small memory, and connections for all tests at once.
@@ -45,6 +47,7 @@ rm -rf "$1"
 /// A cluster in a directory of its own.
 pub struct Cluster {
     directory: PathBuf,
+    port: u16,
     settings: Vec<String>,
     guard: Child,
     schemas: AtomicU32,
@@ -67,6 +70,29 @@ impl Cluster {
 
     /// One of the test's own, with these settings (`name=value`) beside the usual ones.
     pub fn start(settings: &[&str]) -> Cluster {
+        let cluster = Cluster::initialize(settings);
+        cluster.run();
+        cluster.fill();
+        cluster
+    }
+
+    /// One that listens also on a TCP port of 127.0.0.1, with these files in its data directory.
+    pub fn start_on_tcp(settings: &[&str], files: &[(&str, &str)]) -> Cluster {
+        let mut cluster = Cluster::initialize(settings);
+        cluster.settings.push("listen_addresses=127.0.0.1".to_owned());
+        files.iter().for_each(|(name, content)| cluster.write(name, content));
+        // Between our look and its start somebody else may take the port.
+        for _ in 0..20 {
+            cluster.port = free_port();
+            if cluster.try_run() {
+                cluster.fill();
+                return cluster;
+            }
+        }
+        panic!("no port for PostgreSQL: {}", std::fs::read_to_string(cluster.directory.join("log")).unwrap_or_default())
+    }
+
+    fn initialize(settings: &[&str]) -> Cluster {
         let directory = TempDir::new().expect("a temporary directory").keep();
         own(&directory);
         let guard = Command::new("sh").args(["-c", GUARD, "guard"]).arg(&directory).stdin(Stdio::piped()).spawn();
@@ -74,6 +100,7 @@ impl Cluster {
             guard: guard.expect("sh runs"),
             settings: SETTINGS.iter().chain(settings).map(|setting| (*setting).to_owned()).collect(),
             directory,
+            port: PORT,
             schemas: AtomicU32::new(0),
         };
         let data = cluster.data();
@@ -82,22 +109,37 @@ impl Cluster {
                 .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--username", USER, "-D"])
                 .arg(data),
         );
-        cluster.run();
-        cluster.sql_in("postgres", "CREATE DATABASE smp");
-        cluster.sql("CREATE EXTENSION pgcrypto");
         cluster
+    }
+
+    fn fill(&self) {
+        self.sql_in("postgres", "CREATE DATABASE smp");
+        self.sql("CREATE EXTENSION pgcrypto");
+    }
+
+    /// Writes a file that only PostgreSQL may read, as it wants its keys.
+    fn write(&self, name: &str, content: &str) {
+        let path = self.data().join(name);
+        std::fs::write(&path, content).expect("a file in the data directory");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).expect("our file");
+        own(&path);
     }
 
     /// Starts the server, and returns when it accepts connections.
     pub fn run(&self) {
-        let mut options = format!("-k {} -p {PORT}", self.directory.display());
+        assert!(self.try_run(), "{}", std::fs::read_to_string(self.directory.join("log")).unwrap_or_default());
+    }
+
+    fn try_run(&self) -> bool {
+        let mut options = format!("-k {} -p {}", self.directory.display(), self.port);
         for setting in &self.settings {
             options.push_str(&format!(" -c '{setting}'"));
         }
         let log = self.directory.join("log");
         let mut command = program("pg_ctl");
         command.arg("-D").arg(self.data()).arg("-l").arg(log).args(["-w", "-t", "60", "-o", &options, "start"]);
-        succeed(&mut command);
+        // It goes on in the background, and must not hold our end of a pipe.
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().expect("pg_ctl runs").success()
     }
 
     /// Ends all of the server's processes by SIGKILL. [`Self::run`] recovers what it had committed.
@@ -126,12 +168,17 @@ impl Cluster {
 
     /// What to connect to, for libpq and whoever reads its connection strings.
     pub fn connection(&self) -> String {
-        format!("postgresql://{USER}@/{USER}?host={}&port={PORT}", self.directory.display())
+        format!("postgresql://{USER}@/{USER}?host={}&port={}", self.directory.display(), self.port)
+    }
+
+    /// The TCP port of one that has one.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// The socket's path.
     pub fn socket(&self) -> PathBuf {
-        self.directory.join(format!(".s.PGSQL.{PORT}"))
+        self.directory.join(format!(".s.PGSQL.{}", self.port))
     }
 
     /// Where the server's files are.
@@ -150,10 +197,21 @@ impl Cluster {
         self.sql_in(USER, sql)
     }
 
+    /// Runs statements one after the other, each in a transaction of its own; answers the rows of all.
+    pub fn sql_each(&self, statements: &[&str]) -> String {
+        self.psql(USER, statements)
+    }
+
     fn sql_in(&self, database: &str, sql: impl Display) -> String {
+        self.psql(database, &[&sql.to_string()])
+    }
+
+    fn psql(&self, database: &str, statements: &[&str]) -> String {
         let mut command = Command::new(binaries().join("psql"));
-        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", USER, "-d", database, "-h"]);
-        let output = succeed(command.arg(&self.directory).arg("-c").arg(sql.to_string()));
+        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", USER, "-d", database, "-p"]);
+        command.arg(self.port.to_string()).arg("-h").arg(&self.directory);
+        command.args(statements.iter().flat_map(|statement| ["-c", statement]));
+        let output = succeed(&mut command);
         String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
     }
 
@@ -277,15 +335,13 @@ fn own(directory: &Path) {
 }
 
 fn succeed(command: &mut Command) -> Output {
-    // A program that goes on in the background must not hold our end of a pipe.
-    let piped = !command.get_args().any(|argument| argument == "start");
-    let output = if piped { command.output() } else { started(command) };
-    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {output:?}");
     output
 }
 
-fn started(command: &mut Command) -> std::io::Result<Output> {
-    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-    Ok(Output { status, stdout: Vec::new(), stderr: Vec::new() })
+/// A TCP port that nobody listens on now.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("a bound socket").port()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::step::{Creation, PendingDelivery, Planned, Segment, Sending, Step, Then, delivered};
+use super::step::{Creation, Look, PendingDelivery, Planned, Segment, Sending, Step, Then, delivered};
 use super::store_error;
 use crate::actors::connection::deliver::message_response;
 use crate::actors::connection::services::{Counters, JobContext};
@@ -16,10 +16,9 @@ use crate::store::{DhSecret, Message, Op, OpOutcome, Sent, StoreError};
 const CREATE_ATTEMPTS: u32 = 3;
 
 /// Makes the changes of the segment and moves its steps on. The first operations note the day of last use of the queues
-/// that need it; their outcome matters to nobody.
+/// that need it; their outcome matters to nobody. Without other changes they are left to [`touch`].
 pub async fn apply(cx: &JobContext, segment: &mut Segment) {
-    let mut ops: Vec<Op> = touches(cx, segment);
-    let touches = ops.len();
+    let mut ops = Vec::new();
     let mut positions = Vec::new();
     for (position, planned) in segment.steps.iter_mut().enumerate() {
         if let Step::Change { op, .. } = &mut planned.step
@@ -32,9 +31,12 @@ pub async fn apply(cx: &JobContext, segment: &mut Segment) {
     if ops.is_empty() {
         return;
     }
-    match cx.services.store.apply(ops).await {
+    let mut touches = touches(cx, segment);
+    let touched = touches.len();
+    touches.append(&mut ops);
+    match cx.services.store.apply(touches).await {
         Ok(outcomes) => {
-            for (position, outcome) in positions.into_iter().zip(outcomes.into_iter().skip(touches)) {
+            for (position, outcome) in positions.into_iter().zip(outcomes.into_iter().skip(touched)) {
                 settle(cx, segment, position, outcome).await;
             }
         }
@@ -42,7 +44,18 @@ pub async fn apply(cx: &JobContext, segment: &mut Segment) {
     }
 }
 
-fn touches(cx: &JobContext, segment: &mut Segment) -> Vec<Op> {
+/// Notes the day of last use of queues that no command of the segment changes.
+pub async fn touch(cx: &JobContext, touches: Vec<Op>) {
+    if touches.is_empty() {
+        return;
+    }
+    if let Err(failure) = cx.services.store.apply(touches).await {
+        cx.services.store_failures.report(&failure);
+    }
+}
+
+/// The operations that note the day of last use, where they have not been taken yet.
+pub fn touches(cx: &JobContext, segment: &mut Segment) -> Vec<Op> {
     let day = cx.services.clock.today();
     let queues: HashSet<QueueId> = segment.touched.drain(..).collect();
     queues.into_iter().map(|queue| Op::Touch { queue, day }).collect()
@@ -123,7 +136,7 @@ fn announce(cx: &JobContext, creation: Creation) -> Step {
             queue: creation.queue.record.recipient_id,
             answer,
             // Who chose the sender ID may have sent to it already.
-            peek: creation.ids_by_client,
+            look: if creation.ids_by_client { Look::IfMoved(creation.mark) } else { Look::Never },
         },
         false => Step::answered(answer),
     }

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::actors::connection::services::JobContext;
+use crate::actors::registry::Mark;
 use crate::protocol::QueueId;
 use crate::protocol::command::Command;
 use crate::protocol::error::ErrorType;
 use crate::protocol::transmission::ClientTransmission;
-use crate::store::{Party, QueueRecord};
+use crate::store::{Contents, Party, QueueRecord, StoreError};
 
 /// By whose ID a command names its queue; `None` for commands without a queue.
 pub fn party(command: &Command) -> Option<Party> {
@@ -36,6 +37,8 @@ pub fn party(command: &Command) -> Option<Party> {
 #[derive(Debug, Default)]
 pub struct Records {
     records: HashMap<(Party, QueueId), Option<QueueRecord>>,
+    /// Queues to be subscribed that were empty when their marks stood here.
+    empty: HashMap<QueueId, Mark>,
 }
 
 impl Records {
@@ -46,10 +49,41 @@ impl Records {
             if missing.is_empty() {
                 continue;
             }
-            let loaded = cx.services.store.queues(party, &missing).await.map_err(|e| super::store_error(cx, &e))?;
+            let subscribes = party == Party::Recipient && commands.iter().any(|t| t.command == Command::Sub);
+            let loaded = match subscribes {
+                true => self.load_to_subscribe(cx, &missing).await,
+                false => cx.services.store.queues(party, &missing).await,
+            };
+            let loaded = loaded.map_err(|failure| super::store_error(cx, &failure))?;
             self.records.extend(missing.into_iter().map(|id| (party, id)).zip(loaded));
         }
         Ok(())
+    }
+
+    /// The queues, remembering which are empty: they need not be looked at once they are subscribed.
+    async fn load_to_subscribe(
+        &mut self,
+        cx: &JobContext,
+        ids: &[QueueId],
+    ) -> Result<Vec<Option<QueueRecord>>, StoreError> {
+        let marks: Vec<Mark> = ids.iter().map(|id| cx.services.registry.mark(id)).collect();
+        let loaded = cx.services.store.queues_to_subscribe(ids).await?;
+        let mut records = Vec::with_capacity(loaded.len());
+        for (loaded, mark) in loaded.into_iter().zip(marks) {
+            records.push(loaded.map(|(record, contents)| {
+                match contents {
+                    Contents::Empty => self.empty.insert(record.recipient_id, mark),
+                    Contents::Unknown => self.empty.remove(&record.recipient_id),
+                };
+                record
+            }));
+        }
+        Ok(records)
+    }
+
+    /// Since when the queue that a command subscribes to is known to be empty.
+    pub fn empty_since(&self, transmission: &ClientTransmission) -> Option<Mark> {
+        self.empty.get(&key(transmission)?.1).copied()
     }
 
     fn missing(&self, party: Party, commands: &VecDeque<ClientTransmission>) -> Vec<QueueId> {

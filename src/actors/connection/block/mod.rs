@@ -24,12 +24,13 @@ use bytes::Bytes;
 use self::answer::{Finished, answers};
 use self::load::Records;
 pub use self::step::Sending;
-use self::step::{Activation, First, Segment, Step};
+use self::step::{Activation, First, Look, Segment, Step};
 use super::core::{Answer, Core};
 use super::deliver::encrypt_stored;
 use super::event::Delivery;
 use super::services::JobContext;
 use super::subscription::{Confirmed, Source};
+use crate::actors::registry::Mark;
 use crate::protocol::command::Command;
 use crate::protocol::error::ErrorType;
 use crate::protocol::response::Response;
@@ -94,8 +95,9 @@ async fn next_segment(
             break;
         }
         let record = record.cloned();
+        let empty_since = records.empty_since(&transmission);
         effort += verify::effort(record.as_ref());
-        take(cx, &mut segment, refused, transmission, record);
+        take(cx, &mut segment, refused, transmission, record, empty_since);
         if effort >= EFFORT_IN_A_ROW {
             effort = 0;
             tokio::task::yield_now().await;
@@ -111,6 +113,7 @@ fn take(
     refused: &mut Vec<Answer>,
     transmission: ClientTransmission,
     record: Option<QueueRecord>,
+    empty_since: Option<Mark>,
 ) {
     let (correlation_id, entity_id) = (transmission.correlation_id.clone(), transmission.entity_id.clone());
     if let Err(reason) = verify::verify(cx, &transmission, record.as_ref()) {
@@ -128,8 +131,11 @@ fn take(
         Command::Ping | Command::New(_) | Command::Rslv(_) | Command::Rfwd(_) => EntityId::NONE,
         _ => entity_id,
     };
-    let step =
+    let mut step =
         plan::plan(cx, segment, transmission, record).unwrap_or_else(|reason| Step::answered(Response::Err(reason)));
+    if let (Step::Subscribe { look, .. }, Some(mark)) = (&mut step, empty_since) {
+        *look = Look::IfMoved(mark);
+    }
     segment.push(correlation_id, entity_id, step);
 }
 
@@ -137,8 +143,13 @@ fn take(
 async fn run(cx: &JobContext, mut segment: Segment) -> Vec<Finished> {
     apply::apply(cx, &mut segment).await;
     deliver::deliver(cx, &mut segment).await;
-    subscribe::subscribe(cx, &mut segment).await;
-    read::read(cx, &mut segment).await;
+    let touches = apply::touches(cx, &mut segment);
+    let look = async {
+        subscribe::subscribe(cx, &mut segment).await;
+        read::read(cx, &mut segment).await;
+    };
+    // Nobody waits for one after the other.
+    tokio::join!(apply::touch(cx, touches), look);
     answers(segment)
 }
 
@@ -181,7 +192,8 @@ fn activate(core: &mut Core, activations: Vec<Activation>) -> Vec<Answer> {
             continue;
         }
         match first {
-            First::Nothing => {}
+            // An absent queue has no activation.
+            First::Nothing | First::Absent => {}
             First::New => core.subscriptions.is_new(queue),
             First::Waiting => core.subscriptions.want(queue),
             First::Message(first) => {

@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use super::load::party;
 use crate::actors::connection::subscription::{Acknowledging, Delivered};
-use crate::actors::registry::Epoch;
+use crate::actors::registry::{Epoch, Mark};
 use crate::protocol::command::{Command, MessageFlags};
 use crate::protocol::keys::PublicDhKey;
 use crate::protocol::response::{QueueIds, Response};
 use crate::protocol::transmission::ClientTransmission;
 use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
-use crate::store::{DhSecret, FirstMessage, NewQueue, Op, QueueRecord, Timestamp};
+use crate::store::{DhSecret, FirstMessage, NewQueue, Op, Peeked, QueueRecord, Timestamp};
 
 /// Where a command stands. Each phase of a segment moves its steps on; all end as [`Step::Answered`].
 #[derive(Debug)]
@@ -32,8 +32,8 @@ pub enum Step {
         queue: QueueId,
         /// The answer on success.
         answer: Response,
-        /// Whether the queue may hold messages.
-        peek: bool,
+        /// Whether the queue is to be looked at.
+        look: Look,
     },
     /// `GET`.
     Get {
@@ -49,6 +49,17 @@ pub enum Step {
     },
     /// `QUE`.
     Info(Box<QueueRecord>),
+}
+
+/// Whether a queue is to be looked at once it is subscribed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Look {
+    /// It is: it may hold messages.
+    Needed,
+    /// It was empty when its mark stood here; it is if the mark has moved.
+    IfMoved(Mark),
+    /// It is not: it was just created, and nobody else knows it.
+    Never,
 }
 
 /// What is to follow a change.
@@ -101,6 +112,8 @@ pub struct Creation {
     pub subscribe: bool,
     /// The client chose IDs: if they are taken the answer is `AUTH`.
     pub ids_by_client: bool,
+    /// Where its mark stood before.
+    pub mark: Mark,
 }
 
 /// A message being sent.
@@ -151,6 +164,19 @@ pub enum First {
     Message(Box<FirstMessage>),
     /// A message for which there is no room now.
     Waiting,
+    /// No such queue any more.
+    Absent,
+}
+
+impl From<Peeked> for First {
+    fn from(peeked: Peeked) -> Self {
+        match peeked {
+            Peeked::Absent => First::Absent,
+            Peeked::Empty => First::Nothing,
+            Peeked::Waiting => First::Waiting,
+            Peeked::Message(first) => First::Message(first),
+        }
+    }
 }
 
 /// A command of a segment.

@@ -1,18 +1,18 @@
 //! The subscriptions of a segment.
 //!
 //! The registry is told first, then the store is read: a message that is committed after the read finds the new
-//! subscriber in the registry. A subscription comes into force in the connection with its answer, so that no message
+//! subscriber in the registry. A queue that was empty when it was loaded is read only if its mark has moved since. A subscription comes into force in the connection with its answer, so that no message
 //! precedes its `SOK`; what arrives in between is fetched right after.
 
 use super::deliver::announce_ended;
-use super::step::{Activation, First, Segment, Step};
+use super::step::{Activation, First, Look, Segment, Step};
 use super::store_error;
 use crate::actors::connection::services::JobContext;
 use crate::actors::registry::Epoch;
 use crate::protocol::QueueId;
 use crate::protocol::error::{CommandError, ErrorType};
 use crate::protocol::response::Response;
-use crate::store::{Peeked, StoreError};
+use crate::store::StoreError;
 
 /// Subscribes to the queues of the segment.
 pub async fn subscribe(cx: &JobContext, segment: &mut Segment) {
@@ -36,16 +36,16 @@ pub async fn subscribe(cx: &JobContext, segment: &mut Segment) {
 struct Wanted {
     position: usize,
     queue: QueueId,
-    peek: bool,
+    look: Look,
 }
 
 fn begin(cx: &JobContext, segment: &mut Segment) -> Vec<Wanted> {
     let mut core = cx.core.borrow_mut();
     let mut wanted = Vec::new();
     for (position, planned) in segment.steps.iter_mut().enumerate() {
-        let Step::Subscribe { queue, peek, .. } = planned.step else { continue };
+        let Step::Subscribe { queue, look, .. } = planned.step else { continue };
         match core.begin_subscription(queue) {
-            Ok(()) => wanted.push(Wanted { position, queue, peek }),
+            Ok(()) => wanted.push(Wanted { position, queue, look }),
             Err(_) => {
                 let prohibited = ErrorType::Cmd(CommandError::Prohibited);
                 planned.step = Step::answered(Response::Err(prohibited));
@@ -55,38 +55,42 @@ fn begin(cx: &JobContext, segment: &mut Segment) -> Vec<Wanted> {
     wanted
 }
 
-/// What the store has for the queues, in the order of `wanted`, but for those that were just created; at most as many
-/// messages as the outbound queue takes.
-async fn peek(cx: &JobContext, wanted: &[Wanted]) -> Result<Vec<Option<Peeked>>, StoreError> {
-    let queues: Vec<QueueId> = wanted.iter().filter(|w| w.peek).map(|w| w.queue).collect();
+/// What the store has for the queues that have to be looked at, in the order of `wanted`; at most as many messages as the
+/// outbound queue takes.
+async fn peek(cx: &JobContext, wanted: &[Wanted]) -> Result<Vec<First>, StoreError> {
+    let look: Vec<bool> = wanted.iter().map(|wanted| wanted.must_look(cx)).collect();
+    let queues: Vec<QueueId> = wanted.iter().zip(&look).filter(|(_, look)| **look).map(|(w, _)| w.queue).collect();
     let mut peeked = Vec::new().into_iter();
     if !queues.is_empty() {
         let room = cx.core.borrow().outbound.room();
         peeked = cx.services.store.first_messages(&queues, room).await?.into_iter();
     }
-    Ok(wanted.iter().map(|w| w.peek.then(|| peeked.next()).flatten()).collect())
+    let first = |(wanted, look): (&Wanted, bool)| match (look, wanted.look) {
+        (true, _) => peeked.next().map_or(First::Absent, First::from),
+        (false, Look::Never) => First::New,
+        (false, _) => First::Nothing,
+    };
+    Ok(wanted.iter().zip(look).map(first).collect())
 }
 
-async fn answer(
-    cx: &JobContext,
-    segment: &mut Segment,
-    wanted: Vec<Wanted>,
-    epochs: Vec<Epoch>,
-    peeked: Vec<Option<Peeked>>,
-) {
+impl Wanted {
+    /// Whether the queue may hold a message, or be gone: asked when it is in the registry.
+    fn must_look(&self, cx: &JobContext) -> bool {
+        match self.look {
+            Look::Needed => true,
+            Look::IfMoved(mark) => cx.services.registry.mark(&self.queue) != mark,
+            Look::Never => false,
+        }
+    }
+}
+
+async fn answer(cx: &JobContext, segment: &mut Segment, wanted: Vec<Wanted>, epochs: Vec<Epoch>, firsts: Vec<First>) {
     let mut gone = Vec::new();
-    for ((wanted, epoch), peeked) in wanted.into_iter().zip(epochs).zip(peeked) {
-        let first = match peeked {
-            None => First::New,
-            Some(Peeked::Empty) => First::Nothing,
-            Some(Peeked::Waiting) => First::Waiting,
-            Some(Peeked::Message(first)) => First::Message(first),
-            Some(Peeked::Absent) => {
-                gone.push(wanted);
-                continue;
-            }
-        };
-        settle(segment, &wanted, Activation { queue: wanted.queue, epoch, first });
+    for ((wanted, epoch), first) in wanted.into_iter().zip(epochs).zip(firsts) {
+        match first {
+            First::Absent => gone.push(wanted),
+            first => settle(segment, &wanted, Activation { queue: wanted.queue, epoch, first }),
+        }
     }
     if !gone.is_empty() {
         // Deleted since it was loaded.

@@ -3,6 +3,7 @@
 mod authorization;
 mod backpressure;
 mod commands;
+mod looking;
 mod peer;
 mod subscriptions;
 

@@ -95,7 +95,11 @@ impl ConnectError {
         let Some(code) = error.code() else {
             let text = error.to_string();
             return match text {
-                _ if text.contains("TLS") => ConnectError::Tls { place, reason },
+                _ if text.contains("TLS") => {
+                    // What was wrong with the certificate is not in the innermost reason.
+                    let reason = error.source().map_or(reason, ToString::to_string);
+                    ConnectError::Tls { place, reason }
+                }
                 // What the driver wants and lacks is a password; what it cannot do is a way to authenticate.
                 _ if text.contains("configuration") || text.contains("authentication") => {
                     ConnectError::Refused { place, reason, user }

@@ -107,7 +107,8 @@ fn trust(
     };
     let failed = |reason: String| StringError::Certificate { path: roots.display().to_string(), reason };
     let pem = std::fs::read(&roots).map_err(|error| failed(error.to_string()))?;
-    let certificates = X509::stack_from_pem(&pem).map_err(|_| failed("this is no PEM certificate".to_owned()))?;
+    let certificates = X509::stack_from_pem(&pem).ok().filter(|certificates| !certificates.is_empty());
+    let certificates = certificates.ok_or_else(|| failed("there is no PEM certificate in this file".to_owned()))?;
     let mut store = X509StoreBuilder::new().map_err(|error| failed(error.to_string()))?;
     for certificate in certificates {
         store.add_cert(certificate).map_err(|error| failed(error.to_string()))?;

@@ -4,7 +4,7 @@ mod new;
 
 use bytes::Bytes;
 
-use super::step::{Segment, Sending, Step, Then};
+use super::step::{Look, Segment, Sending, Step, Then};
 use super::verify::{is_contact, is_secured_messaging};
 use crate::actors::connection::services::JobContext;
 use crate::protocol::command::{Command, LinkData, MessageFlags, QueueMode};
@@ -64,7 +64,7 @@ fn plan_for_queue(
         return Err(ErrorType::Blocked(info.clone()));
     }
     match command {
-        Command::Sub => Ok(Step::Subscribe { queue, answer: Response::Sok(None), peek: true }),
+        Command::Sub => Ok(Step::Subscribe { queue, answer: Response::Sok(None), look: Look::Needed }),
         Command::Get => Ok(Step::Get { queue }),
         Command::Ack(id) => acknowledge(cx, segment, &record, &id),
         Command::Que => Ok(Step::Info(Box::new(record))),

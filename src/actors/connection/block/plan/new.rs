@@ -57,7 +57,8 @@ fn create(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRequ
         notifier: notifier.map(|(notifier, dh_key)| (notifier.id.into(), dh_key)),
     };
     let queue = NewQueue { record, link_data: ids.link.map(|link| link.1) };
-    Ok(Creation { queue, ids: answer, subscribe: request.subscribe, ids_by_client: ids.by_client })
+    let mark = cx.services.registry.mark(&recipient_id);
+    Ok(Creation { queue, ids: answer, subscribe: request.subscribe, ids_by_client: ids.by_client, mark })
 }
 
 /// A notifier with a new ID, and the server's half of its secret.
