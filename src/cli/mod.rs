@@ -3,21 +3,27 @@
 //! Commands are compatible with the Haskell server: same options, files, paths and variables. Nothing here serves clients;
 //! `start` checks everything and hands a [`start::ServerSetup`] to whoever runs the server.
 
+mod adopt;
 mod cert;
 pub mod certificates;
 pub mod check;
 mod console;
+pub mod database;
 mod delete;
 mod error;
 mod files;
 mod identity;
+mod import;
 mod init;
+mod journal;
 mod logging;
 pub mod options;
+mod replay;
 pub mod start;
 mod template;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -64,6 +70,8 @@ fn execute(
             start::start(&paths, environment, &options, console, run)
         }
         Command::Cert(options) => cert::cert(&paths, &options, console),
+        Command::Database(arguments) => database::database(&paths, environment, &arguments, console),
+        Command::Journal(arguments) => journal::journal(&paths, environment, &arguments, console),
         Command::Delete => delete::delete(&paths, console),
         Command::Check(arguments) => check::check(arguments, console),
     }

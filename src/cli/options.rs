@@ -37,10 +37,36 @@ pub enum Command {
     Start(StartOptions),
     /// Generate new TLS server credentials, keeping the identity
     Cert(CertOptions),
+    /// Move queues and messages between files, the embedded store and PostgreSQL
+    Database(Box<super::database::DatabaseArguments>),
+    /// Move messages of the Haskell server between its messages log and its journal directory
+    Journal(JournalArguments),
     /// Delete configuration and log files
     Delete,
     /// Check any SMP server: run the whole life of a queue against it
     Check(CheckArguments),
+}
+
+/// Arguments of `journal`.
+#[derive(Args, Debug, Clone, Copy)]
+pub struct JournalArguments {
+    /// What to do with the journal.
+    #[command(subcommand)]
+    pub action: JournalAction,
+    /// Leave out damaged lines and messages of queues that do not exist
+    #[arg(long, global = true)]
+    pub skip_warnings: bool,
+}
+
+/// What to do with the journal.
+#[derive(Subcommand, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalAction {
+    /// Import the messages log to a new journal directory
+    Import,
+    /// Export the journal directory to a new messages log
+    Export,
+    /// Delete the journal directory
+    Delete,
 }
 
 /// The form of a server's address, for messages.

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use tracing::{info, warn};
 
+use super::adopt::{self, Decisions};
 use super::certificates::to_base64;
 use super::console::Console;
 use super::error::CommandError;
 use super::identity::Identity;
+use super::import::Files;
 use super::options::StartOptions;
 use crate::settings::{self, Environment, Note, Paths, Settings, StoreLocation};
 use crate::store::postgres::connect::Connector;
@@ -57,6 +59,7 @@ pub fn start(
     }
     notes.iter().for_each(log_note);
     database.map_or(Ok(()), |database| database.open(options, console))?;
+    adopt(&setup, options, console)?;
     run(setup).map_err(CommandError::Run)
 }
 
@@ -74,7 +77,13 @@ pub fn prepare(
     let identity = Identity::load(paths)?;
     let connector = match &settings.store.location {
         StoreLocation::Memory => None,
-        StoreLocation::File(path) => check_store(paths, path, options).map(|()| None)?,
+        StoreLocation::File(_) => {
+            check_writable(&paths.log)?;
+            let files = adopt::look_at_files(paths, decisions(&settings, options))?;
+            let note = |files: Files| Note::Other(format!("{} will be imported by `start`", files.names()));
+            notes.extend(files.filter(|_| options.check_config).map(note));
+            None
+        }
         StoreLocation::Postgres(database) => {
             let refused = |error| CommandError::refused(format!("[STORE_LOG] db_connection: {error}"));
             Some(Connector::new(&database.options).map_err(refused)?)
@@ -87,23 +96,25 @@ pub fn prepare(
     Ok((ServerSetup { settings, identity, paths, connector, maintenance }, notes))
 }
 
+/// Takes over what the Haskell server has left.
+fn adopt(setup: &ServerSetup, options: &StartOptions, console: &mut Console<'_>) -> Result<(), CommandError> {
+    let decisions = decisions(&setup.settings, options);
+    match (&setup.settings.store.location, &setup.connector) {
+        (StoreLocation::File(_), _) => adopt::adopt_files(&setup.paths, decisions, console),
+        (StoreLocation::Postgres(database), Some(connector)) if database.import_journal => {
+            adopt::adopt_journal(&setup.paths, connector, decisions, console)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn decisions(settings: &Settings, options: &StartOptions) -> Decisions {
+    Decisions { skip_warnings: options.skip_warnings, restore_messages: settings.store.restore_messages }
+}
+
 fn database_of(setup: &ServerSetup) -> Option<DatabaseStart<'_>> {
     let StoreLocation::Postgres(database) = &setup.settings.store.location else { return None };
     setup.connector.as_ref().map(|connector| DatabaseStart { database, connector, paths: &setup.paths })
-}
-
-fn check_store(paths: &Paths, store: &Path, options: &StartOptions) -> Result<(), CommandError> {
-    check_writable(&paths.log)?;
-    let foreign = paths.foreign_stores();
-    let Some(foreign) = foreign.iter().find(|path| path.exists()) else { return Ok(()) };
-    if store.exists() || options.skip_warnings {
-        return Ok(());
-    }
-    Err(CommandError::refused(format!(
-        "{} holds queues or messages that this version cannot import yet: the server would start without them.\n\
-         Move it away, or pass --skip-warnings to start with an empty store.",
-        foreign.display()
-    )))
 }
 
 fn check_writable(directory: &Path) -> Result<(), CommandError> {

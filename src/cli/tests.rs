@@ -1,5 +1,7 @@
 //! Commands from beginning to end, in temporary directories.
 
+mod journal;
+
 use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -260,14 +262,19 @@ fn start_refuses_files_that_do_not_belong_together() {
 }
 
 #[test]
-fn start_does_not_leave_the_queues_of_the_haskell_server_behind_unasked() {
+fn start_takes_over_the_queues_of_the_haskell_server() {
     let place = Place::initialized();
-    fs::write(place.paths.log.join("smp-server-store.log"), "").unwrap();
+    let log = place.paths.log.join("smp-server-store.log");
+    fs::write(&log, "nonsense\n").unwrap();
+    assert!(place.run("start --check-config", "").unwrap().contains("will be imported"));
     let refusal = place.run("start", "").unwrap_err();
-    assert!(refusal.contains("smp-server-store.log") && refusal.contains("--skip-warnings"), "{refusal}");
+    assert!(refusal.contains("1 damaged") && refusal.contains("--skip-warnings"), "{refusal}");
     assert_eq!(place.run("start --skip-warnings", "").unwrap_err(), "served");
-    fs::write(place.paths.store(), "").unwrap();
-    assert_eq!(place.run("start", "").unwrap_err(), "served");
+    assert!(place.paths.store().exists() && !log.exists());
+    fs::write(&log, "").unwrap();
+    let refusal = place.run("start", "").unwrap_err();
+    assert!(refusal.contains("both") && refusal.contains("smp-server.db"), "{refusal}");
+    assert_eq!(place.run("start --skip-warnings", "").unwrap_err(), "served");
 }
 
 #[test]

@@ -67,17 +67,36 @@ pub struct Loaded {
 /// All mistakes of the file and the environment, or that the file cannot be read.
 pub fn load(paths: &Paths, environment: &Environment) -> Result<Loaded, SettingsError> {
     let path = paths.ini();
+    parse(&path, &read(&path)?, paths, environment)
+}
+
+/// Reads only the keys of the database, whichever store is used: for what moves queues into it or out of it.
+///
+/// # Errors
+/// As [`load`], for these keys.
+pub fn load_database(paths: &Paths, environment: &Environment) -> Result<Database, SettingsError> {
+    let path = paths.ini();
+    let ini = IniFile::parse(&path, &read(&path)?);
+    let layers = Layers::new(&ini, environment).map_err(|problem| SettingsError::new(vec![problem], Vec::new()))?;
+    let mut reader = Reader::new(&layers, ini.problems().to_vec());
+    match (Database::read(&mut reader, false), reader.into_problems()) {
+        (Some(database), problems) if problems.is_empty() => Ok(database),
+        (_, problems) => Err(SettingsError::new(problems, Vec::new())),
+    }
+}
+
+/// The text of the INI file.
+fn read(path: &Path) -> Result<String, SettingsError> {
     let unreadable = |text: String| {
         let place = path.display().to_string();
         SettingsError::new(vec![Problem { place, text }], Vec::new())
     };
-    let bytes = std::fs::read(&path).map_err(|e| unreadable(format!("cannot be read: {e}")))?;
-    let text = String::from_utf8(bytes).map_err(|e| {
+    let bytes = std::fs::read(path).map_err(|e| unreadable(format!("cannot be read: {e}")))?;
+    String::from_utf8(bytes).map_err(|e| {
         let valid = &e.as_bytes()[..e.utf8_error().valid_up_to()];
         let line = valid.split(|byte| *byte == b'\n').count();
         unreadable(format!("line {line} is not UTF-8"))
-    })?;
-    parse(&path, &text, paths, environment)
+    })
 }
 
 /// Reads settings from the text of an INI file, overridden by `environment`; `path` is only for messages.

@@ -54,6 +54,8 @@ pub struct Store {
     pub expiration: MessageExpiration,
     /// What a commit is good for.
     pub sync: Sync,
+    /// Whether messages of the Haskell server's files are imported with its queues, on the first start.
+    pub restore_messages: bool,
 }
 
 impl Store {
@@ -64,10 +66,13 @@ impl Store {
             location,
             message_queue_quota: reader.number(&keys::MESSAGE_QUEUE_QUOTA, 1..=1_000_000, "messages"),
             expiration: read_expiration(reader),
+            restore_messages: reader.choice(&keys::RESTORE_MESSAGES, RESTORE).unwrap_or(true),
             sync: reader.choice(&keys::SYNC, &[("full", Sync::Full), ("normal", Sync::Normal)]).unwrap_or(Sync::Full),
         }
     }
 }
+
+const RESTORE: &[(&str, bool)] = &[("on", true), ("off", false)];
 
 /// What `store_queues` and `store_messages` may say.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,7 +120,6 @@ fn refuse_with(reader: &mut Reader<'_>, key: &Key, other: &Key, allowed: &str) {
 
 /// Keys that ask for something which the store does not do, or does anyway.
 fn note_without_effect(reader: &mut Reader<'_>, location: &StoreLocation, notes: &mut Vec<Note>) {
-    reader.choice(&keys::RESTORE_MESSAGES, &[("on", true), ("off", false)]);
     let written = |key: &Key| reader.find(key).filter(|found| found.source != Origin::Default).map(|found| found.value);
     let mut note = |key: &Key, value: &str, why: &str| {
         if written(key) == Some(value) {
@@ -128,7 +132,9 @@ fn note_without_effect(reader: &mut Reader<'_>, location: &StoreLocation, notes:
             note(&keys::STORE_MESSAGES, "journal", why);
             note(&keys::RESTORE_MESSAGES, "on", why);
         }
-        StoreLocation::File(_) => note(&keys::RESTORE_MESSAGES, "off", ": messages are kept with their queues"),
+        StoreLocation::File(_) => {
+            note(&keys::RESTORE_MESSAGES, "off", " once the store is there: messages are kept with their queues");
+        }
         StoreLocation::Postgres(_) => {
             note(&keys::STORE_ENABLE, "off", ": the database keeps everything");
             note(&keys::RESTORE_MESSAGES, "off", ": the database keeps everything");

@@ -7,6 +7,7 @@
 #[cfg(test)]
 #[macro_use]
 pub(crate) mod conformance;
+pub mod files;
 mod line;
 pub mod metrics;
 pub mod op;

@@ -27,6 +27,7 @@ pub mod schema;
 mod statements;
 mod store;
 mod sweep;
+pub mod transfer;
 mod writer;
 
 #[cfg(test)]

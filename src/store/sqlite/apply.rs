@@ -12,7 +12,8 @@ pub(super) fn apply_all(connection: &Connection, ops: &[Op], quota: u32) -> rusq
     ops.iter().map(|op| apply(connection, op, quota)).collect()
 }
 
-fn apply(connection: &Connection, op: &Op, quota: u32) -> rusqlite::Result<OpOutcome> {
+/// Does one operation.
+pub(super) fn apply(connection: &Connection, op: &Op, quota: u32) -> rusqlite::Result<OpOutcome> {
     if let Op::CreateQueue(new) = op {
         return queues::create(connection, new);
     }

@@ -3,11 +3,13 @@
 //! IDs and secrets are blobs of their own bytes; keys are a tag byte and the raw key, which is a third of their DER. What
 //! cannot be read back is an error of the store, never a value made up. Errors carry no content.
 
+use bytes::Bytes;
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
 
 use crate::protocol::command::QueueMode;
 use crate::protocol::error::{BlockingInfo, BlockingReason, ClientNotice};
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
 use crate::protocol::{MessageId, QueueId, ServiceId};
 use crate::store::record::{Day, DhSecret, QueueStatus};
@@ -57,6 +59,27 @@ impl FromSql for QueueMode {
             "M" => Ok(QueueMode::Messaging),
             "C" => Ok(QueueMode::Contact),
             _ => Err(malformed("queue mode")),
+        }
+    }
+}
+
+impl ToSql for ServiceRole {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::from(match self {
+            ServiceRole::Messaging => "M",
+            ServiceRole::Notifier => "N",
+            ServiceRole::Proxy => "P",
+        }))
+    }
+}
+
+impl FromSql for ServiceRole {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match value.as_str()? {
+            "M" => Ok(ServiceRole::Messaging),
+            "N" => Ok(ServiceRole::Notifier),
+            "P" => Ok(ServiceRole::Proxy),
+            _ => Err(malformed("service role")),
         }
     }
 }
@@ -124,6 +147,32 @@ fn read_key(blob: &[u8]) -> Option<(PublicAuthKey, &[u8])> {
     }
 }
 
+/// A service's certificates in one column: of each its length in 4 bytes, then its DER.
+pub(super) struct CertificateChain(pub(super) Vec<Bytes>);
+
+/// The column of these certificates.
+pub(super) fn certificate_chain(chain: &[Bytes]) -> Vec<u8> {
+    let mut blob = Vec::with_capacity(chain.iter().map(|der| 4 + der.len()).sum());
+    for der in chain {
+        blob.extend_from_slice(&u32::try_from(der.len()).unwrap_or(u32::MAX).to_be_bytes());
+        blob.extend_from_slice(der);
+    }
+    blob
+}
+
+impl FromSql for CertificateChain {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let (mut rest, mut chain) = (value.as_blob()?, Vec::new());
+        while let Some((length, after)) = rest.split_first_chunk() {
+            let der = after.split_at_checked(u32::from_be_bytes(*length) as usize);
+            let (der, after) = der.ok_or_else(|| malformed("certificate"))?;
+            chain.push(Bytes::copy_from_slice(der));
+            rest = after;
+        }
+        if rest.is_empty() { Ok(CertificateChain(chain)) } else { Err(malformed("certificate")) }
+    }
+}
+
 /// The two columns of a status: its number, and the notice of a blocking.
 pub(super) fn status_columns(status: &QueueStatus) -> (i64, Option<String>) {
     match status {
@@ -184,6 +233,15 @@ mod tests {
         assert!(PublicAuthKey::column_result(ValueRef::Blob(&[blob.as_slice(), b"x"].concat())).is_err());
         assert!(PublicAuthKey::column_result(ValueRef::Blob(&[9; 33])).is_err());
         assert!(PublicAuthKey::column_result(ValueRef::Blob(b"")).is_err());
+    }
+
+    #[test]
+    fn certificates_are_read_back_and_cut_ones_refused() {
+        let chain = vec![Bytes::from_static(b"leaf"), Bytes::new(), Bytes::from_static(b"authority")];
+        let blob = certificate_chain(&chain);
+        assert_eq!(CertificateChain::column_result(ValueRef::Blob(&blob)).unwrap().0, chain);
+        assert!(CertificateChain::column_result(ValueRef::Blob(&blob[..blob.len() - 1])).is_err());
+        assert!(CertificateChain::column_result(ValueRef::Blob(&blob[..10])).is_err());
     }
 
     #[test]

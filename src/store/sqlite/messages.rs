@@ -113,7 +113,7 @@ fn first(connection: &Connection, queue: QueueRow) -> rusqlite::Result<Option<Me
 }
 
 /// The message in the six columns from `from` on.
-fn read_message(row: &Row<'_>, from: usize) -> rusqlite::Result<Message> {
+pub(super) fn read_message(row: &Row<'_>, from: usize) -> rusqlite::Result<Message> {
     let content = match row.get(from + 2)? {
         true => MessageContent::Quota,
         false => MessageContent::Sent {

@@ -8,7 +8,9 @@
 //! - `work`: what stands in the line ([`super::line`]) before the threads;
 //! - `writer`, `reader`: the threads;
 //! - `open`, `schema`, `columns`: the file, its tables, and how values stand in them;
-//! - `apply`, `queues`, `messages`: what each operation does.
+//! - `apply`, `queues`, `messages`: what each operation does;
+//! - `transfer`: moving a closed store's content in and out;
+//! - `scratch`: the same tables for the time of one job, without any of this.
 //!
 //! Nothing is kept in memory but SQLite's small caches: opening a store with a million queues reads a few pages. No call
 //! of the trait blocks its thread, and no text of an error carries an ID or a key.
@@ -20,8 +22,10 @@ mod open;
 mod queues;
 mod reader;
 mod schema;
+pub(in crate::store) mod scratch;
 #[cfg(test)]
 mod tests;
+pub mod transfer;
 mod work;
 mod writer;
 

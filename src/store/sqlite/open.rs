@@ -115,17 +115,17 @@ pub(super) fn lock_file(path: &Path) -> Result<File, OpenError> {
     }
 }
 
-fn private_file(path: &Path) -> io::Result<File> {
+pub(super) fn private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-fn open_writer(path: &Path, sync: Sync) -> Result<Connection, OpenError> {
+pub(super) fn open_writer(path: &Path, sync: Sync) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(|error| database_error(path, error))?;
     // Nothing is set before it is known to be ours: settings change the file.
@@ -197,7 +197,7 @@ const STATEMENTS: usize = 48;
 
 /// - `page_size`: the largest message with its row fits one page, which makes writing it 1.5 times as fast as in 4 KiB
 ///   pages.
-const NEW_FILE: &str = "PRAGMA page_size = 16384;";
+pub(super) const NEW_FILE: &str = "PRAGMA page_size = 16384;";
 
 /// - `auto_vacuum`: pages that are free after a commit are given back. A file keeps them for what comes next instead, which
 ///   saves moving others into their place.

@@ -20,16 +20,41 @@ impl ToSql for QueueRow {
     }
 }
 
+macro_rules! record_columns {
+    () => {
+        "recipient_id, sender_id, recipient_keys, dh_secret, sender_key, mode, status, blocking_notice, link_id, \
+         notifier_id, notifier_key, notifier_dh_secret, notifier_service, recipient_service, updated_at"
+    };
+}
+
 macro_rules! select_record {
     ($by:literal) => {
-        concat!(
-            "SELECT recipient_id, sender_id, recipient_keys, dh_secret, sender_key, mode, status, blocking_notice, ",
-            "link_id, notifier_id, notifier_key, notifier_dh_secret, notifier_service, recipient_service, updated_at ",
-            "FROM queues WHERE ",
-            $by,
-            " = ?1"
-        )
+        concat!("SELECT ", record_columns!(), " FROM queues WHERE ", $by, " = ?1")
     };
+}
+
+/// All queues from one on, in the order of their recipient IDs: record and data of the link.
+const SELECT_QUEUES_AFTER: &str = concat!(
+    "SELECT ",
+    record_columns!(),
+    ", fixed, user FROM queues LEFT JOIN link_data USING (queue) WHERE recipient_id > ?1 ORDER BY recipient_id LIMIT ?2"
+);
+
+/// At most `limit` queues with recipient IDs behind `after` (from the first on if there is none), in the order of these.
+pub(super) fn queues_after(
+    connection: &Connection,
+    after: Option<QueueId>,
+    limit: u32,
+) -> rusqlite::Result<Vec<NewQueue>> {
+    let after: &[u8] = after.as_ref().map_or(&[], |id| &id.0);
+    let mut statement = connection.prepare_cached(SELECT_QUEUES_AFTER)?;
+    let queues = statement.query_map(params![after, limit], |row| {
+        let fixed: Option<Vec<u8>> = row.get(15)?;
+        let user: Option<Vec<u8>> = row.get(16)?;
+        let data = fixed.zip(user).map(|(fixed, user)| LinkData { fixed: fixed.into(), user: user.into() });
+        Ok(NewQueue { record: read_record(row)?, link_data: data })
+    })?;
+    queues.collect()
 }
 
 /// The record of the queue that `id` names for `party`.
@@ -43,7 +68,8 @@ pub(super) fn record(connection: &Connection, party: Party, id: &QueueId) -> rus
     connection.prepare_cached(sql)?.query_row([id], read_record).optional()
 }
 
-fn read_record(row: &Row<'_>) -> rusqlite::Result<QueueRecord> {
+/// The record in the first 15 columns.
+pub(super) fn read_record(row: &Row<'_>) -> rusqlite::Result<QueueRecord> {
     Ok(QueueRecord {
         recipient_id: row.get(0)?,
         sender_id: row.get(1)?,

@@ -6,7 +6,12 @@
 //!
 //! Nothing is dropped silently: what cannot be read is a [`Damage`], which the caller counts and shows.
 
-use std::path::PathBuf;
+pub mod file;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use super::record::{Message, NewQueue, ServiceRecord};
 use crate::protocol::QueueId;
@@ -24,14 +29,23 @@ pub enum Item {
 
 /// A line or record that cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{}:{line}: {reason}", file.display())]
+#[error("{}{}: {reason}", file.display(), Line(*line))]
 pub struct Damage {
     /// The file.
     pub file: PathBuf,
-    /// Its line, from 1.
+    /// Its line, from 1; 0 for the file as a whole.
     pub line: u64,
     /// What is wrong, without IDs or keys.
     pub reason: String,
+}
+
+/// A line's number as it stands behind the name of its file.
+struct Line(u64);
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == 0 { Ok(()) } else { write!(f, ":{}", self.0) }
+    }
 }
 
 /// Why a transfer cannot go on. Each text says what to do, or what failed where.
@@ -43,11 +57,19 @@ pub enum TransferError {
         /// The file or directory.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A store.
     #[error("{0}")]
     Store(String),
+}
+
+impl TransferError {
+    /// For `map_err` after an operation on `path`.
+    pub fn file(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| TransferError::File { path, source }
+    }
 }
 
 /// Where items come from.
@@ -75,6 +97,17 @@ pub enum Put {
     NoQueue,
 }
 
+/// What a sink that writes many items at once found out too late to answer it for each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rejected {
+    /// Services of which an ID is taken by another one.
+    pub duplicate_services: u64,
+    /// Queues of which an ID is taken by another one.
+    pub duplicate_queues: u64,
+    /// Messages for a queue that is not there.
+    pub messages_without_queue: u64,
+}
+
 /// Where items go.
 pub trait Sink {
     /// Takes an item. It is there for good only after [`Self::finish`], or, in a store whose transfers can be resumed, once
@@ -83,6 +116,15 @@ pub trait Sink {
     /// # Errors
     /// The disk or database failed; the transfer is over.
     fn put(&mut self, item: Item) -> Result<Put, TransferError>;
+
+    /// Writes what was put and still waits to be written with others, and answers how much of that it could not take
+    /// although it had been answered [`Put::Stored`].
+    ///
+    /// # Errors
+    /// The disk or database failed; the transfer is over.
+    fn settle(&mut self) -> Result<Rejected, TransferError> {
+        Ok(Rejected::default())
+    }
 
     /// Commits everything and makes it what the server will find. A sink that is dropped without leaves nothing that a
     /// server would use.

@@ -16,6 +16,17 @@ pub enum SchemaError {
         /// The database.
         database: String,
     },
+    /// It exists, and was to be created.
+    #[error(
+        "the schema \"{schema}\" exists already in the database \"{database}\". If what it holds is not needed: \
+        `smp-server database delete` says how to delete it; or set another name in db_schema"
+    )]
+    Exists {
+        /// The schema.
+        schema: SchemaName,
+        /// The database.
+        database: String,
+    },
     /// It has tables of something else.
     #[error("the schema \"{0}\" has tables that are not this server's: set another name in db_schema")]
     Foreign(SchemaName),

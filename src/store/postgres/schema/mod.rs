@@ -100,6 +100,23 @@ pub async fn prepare(client: &mut Client, schema: &SchemaName, how: Preparation<
     }
 }
 
+/// Begins a transaction with the creation of the schema, for an import that is to appear all at once; the connection has the
+/// schema in its `search_path`. A failure ends no transaction: the connection is to be dropped then.
+///
+/// # Errors
+/// It exists ([`SchemaError::Exists`]), or cannot be made.
+pub async fn begin_new(client: &Client, schema: &SchemaName) -> Result<(), SchemaError> {
+    let state = State::read(client, schema).await?;
+    let how =
+        Preparation { create: Create::IfMissing, unfinished_import: UnfinishedImport::Refuse, confirm: &mut |_| false };
+    refuse_unusable(&state, schema, &how)?;
+    if !state.is_new() {
+        return Err(SchemaError::Exists { schema: schema.clone(), database: state.database });
+    }
+    client.batch_execute("BEGIN").await?;
+    run::create_within(client, schema, MIGRATIONS, &state).await
+}
+
 impl State {
     /// Whether there is nothing that could be lost.
     fn is_new(&self) -> bool {

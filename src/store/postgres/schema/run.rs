@@ -1,7 +1,7 @@
 //! Doing and undoing migrations.
 
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Error, Transaction};
+use tokio_postgres::{Client, Error, GenericClient, Transaction};
 
 use super::super::connect::{SchemaName, reason};
 use super::error::SchemaError;
@@ -16,15 +16,26 @@ pub(super) async fn create(
     state: &State,
 ) -> Result<(), SchemaError> {
     let transaction = begin(client, schema).await?;
+    create_within(&transaction, schema, migrations, state).await?;
+    Ok(transaction.commit().await?)
+}
+
+/// The same in a transaction of the caller, which has the schema in its `search_path`.
+pub(super) async fn create_within(
+    client: &(impl GenericClient + Sync),
+    schema: &SchemaName,
+    migrations: &[Migration],
+    state: &State,
+) -> Result<(), SchemaError> {
     if !state.exists {
-        let created = transaction.batch_execute(&format!("CREATE SCHEMA {}", schema.quoted())).await;
+        let created = client.batch_execute(&format!("CREATE SCHEMA {}", schema.quoted())).await;
         created.map_err(|error| not_created(&error, schema, state))?;
     }
-    create_table(&transaction, state).await.map_err(|error| not_created(&error, schema, state))?;
+    create_table(client, state).await.map_err(|error| not_created(&error, schema, state))?;
     for migration in migrations {
-        run(&transaction, migration).await.map_err(|error| failed(schema, migration.name, &error))?;
+        run(client, migration).await.map_err(|error| failed(schema, migration.name, &error))?;
     }
-    Ok(transaction.commit().await?)
+    Ok(())
 }
 
 /// Does the migrations, each in a transaction of its own.
@@ -63,18 +74,18 @@ async fn begin<'a>(client: &'a mut Client, schema: &SchemaName) -> Result<Transa
     Ok(transaction)
 }
 
-async fn create_table(transaction: &Transaction<'_>, state: &State) -> Result<(), Error> {
+async fn create_table(client: &(impl GenericClient + Sync), state: &State) -> Result<(), Error> {
     match state.has_migrations_table {
         true => Ok(()),
-        false => transaction.batch_execute(TABLE).await,
+        false => client.batch_execute(TABLE).await,
     }
 }
 
 /// Recorded first: two that migrate at once meet here, before they change anything.
-async fn run(transaction: &Transaction<'_>, migration: &Migration) -> Result<(), Error> {
+async fn run(client: &(impl GenericClient + Sync), migration: &Migration) -> Result<(), Error> {
     let record = "INSERT INTO migrations (name, ts, down) VALUES ($1, now() AT TIME ZONE 'UTC', $2)";
-    transaction.execute(record, &[&migration.name, &migration.down]).await?;
-    transaction.batch_execute(migration.up).await
+    client.execute(record, &[&migration.name, &migration.down]).await?;
+    client.batch_execute(migration.up).await
 }
 
 async fn undo(transaction: &Transaction<'_>, name: &str) -> Result<(), Error> {
