@@ -59,6 +59,7 @@ macro_rules! store_conformance {
             queues::a_created_queue_is_found_by_each_of_its_ids,
             queues::a_queue_keeps_all_of_its_fields,
             queues::answers_stand_in_the_order_of_the_ids_with_none_for_absent_ones,
+            queues::queues_to_subscribe_are_those_that_are_there_and_full_ones_are_not_called_empty,
             queues::an_id_that_is_taken_is_a_duplicate_and_changes_nothing,
             queues::a_queue_without_recipient_keys_or_with_half_a_link_is_a_conflict,
             queues::securing_again_is_done_with_the_same_key_and_a_conflict_with_another,

@@ -4,7 +4,7 @@ use super::fixtures::*;
 use super::{Limits, Subject};
 use crate::protocol::command::QueueMode;
 use crate::protocol::error::{BlockingInfo, BlockingReason, ClientNotice};
-use crate::store::{Counts, Day, Op, OpOutcome, Party, QueueStatus};
+use crate::store::{Contents, Counts, Day, Op, OpOutcome, Party, QueueStatus};
 
 pub async fn a_created_queue_is_found_by_each_of_its_ids(subject: &dyn Subject) {
     let store = subject.open(Limits::default()).await;
@@ -53,6 +53,20 @@ pub async fn answers_stand_in_the_order_of_the_ids_with_none_for_absent_ones(sub
     let links = store.link_data(&[9, 2].map(link)).await.unwrap();
     assert_eq!(links, [None, Some(data("fixed", "user"))]);
     assert!(store.queues(Party::Recipient, &[]).await.unwrap().is_empty());
+}
+
+pub async fn queues_to_subscribe_are_those_that_are_there_and_full_ones_are_not_called_empty(subject: &dyn Subject) {
+    let store = subject.open(Limits::default()).await;
+    store.apply(vec![create(rich_queue(1)), create(queue(2)), send(2, 1), create(queue(3)), send(3, 1)]).await.unwrap();
+    store.apply(vec![acknowledge(3, 1)]).await.unwrap();
+    let ids = [4, 3, 2, 1].map(recipient);
+    let found = store.queues_to_subscribe(&ids).await.unwrap();
+    let records: Vec<_> = found.iter().map(|found| found.as_ref().map(|(record, _)| record.clone())).collect();
+    assert_eq!(records, store.queues(Party::Recipient, &ids).await.unwrap());
+    assert_eq!(found[2].as_ref().map(|(_, contents)| *contents), Some(Contents::Unknown));
+    // What can be told from afar is told of both empty ones, or of none.
+    let empty = |at: usize| found[at].as_ref().is_some_and(|(_, contents)| *contents == Contents::Empty);
+    assert_eq!(empty(1), empty(3));
 }
 
 pub async fn an_id_that_is_taken_is_a_duplicate_and_changes_nothing(subject: &dyn Subject) {

@@ -26,8 +26,8 @@ use crate::protocol::command::LinkData;
 use crate::store::line::{Limits, Line, line};
 use crate::store::op;
 use crate::store::{
-    Counts, ExpiryStep, FirstMessage, MessageSummary, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store,
-    StoreError, StoreMetrics, Timestamp,
+    Contents, Counts, ExpiryStep, FirstMessage, MessageSummary, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState,
+    Store, StoreError, StoreMetrics, Timestamp,
 };
 
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -207,6 +207,12 @@ fn peeked(columns: &mut Columns<'_>) -> Result<Peeked, ColumnError> {
     })
 }
 
+/// A queue, and whether it is empty by the count that stands in its row.
+fn to_subscribe(columns: &mut Columns<'_>) -> Result<(QueueRecord, Contents), ColumnError> {
+    let record = columns::queue_record(columns)?;
+    Ok((record, if columns.take()? { Contents::Empty } else { Contents::Unknown }))
+}
+
 fn queue_state(columns: &mut Columns<'_>) -> Result<QueueState, ColumnError> {
     let size = columns.take::<i64>()?.unsigned_abs();
     let Some(id) = columns.take()? else { return Ok(QueueState { size, first: None }) };
@@ -235,6 +241,10 @@ impl Store for PostgresStore {
             Party::Link => sql::RECORDS_BY_LINK,
         };
         self.read_each(sql, ids, None, None, |columns| columns::queue_record(columns).map(Some)).await
+    }
+
+    async fn queues_to_subscribe(&self, ids: &[QueueId]) -> Result<Vec<Option<(QueueRecord, Contents)>>, StoreError> {
+        self.read_each(sql::RECORDS_BY_RECIPIENT, ids, None, None, |columns| to_subscribe(columns).map(Some)).await
     }
 
     async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError> {

@@ -5,7 +5,8 @@ macro_rules! records {
     ($by:literal) => {
         concat!(
             "SELECT number, recipient_id, recipient_keys, rcv_dh_secret, sender_id, sender_key, queue_mode, notifier_id, ",
-            "notifier_key, rcv_ntf_dh_secret, ntf_service_id, status, updated_at, link_id, rcv_service_id ",
+            "notifier_key, rcv_ntf_dh_secret, ntf_service_id, status, updated_at, link_id, rcv_service_id, ",
+            "msg_queue_size = 0 ",
             "FROM unnest($1::bytea[]) WITH ORDINALITY AS asked (id, number) JOIN msg_queues ON ",
             $by,
             " = asked.id WHERE deleted_at IS NULL"
@@ -13,7 +14,7 @@ macro_rules! records {
     };
 }
 
-/// Records by recipient ID.
+/// Records by recipient ID. The last column, as in all of these: whether the queue is empty.
 pub(in super::super) const RECORDS_BY_RECIPIENT: &str = records!("recipient_id");
 /// Records by sender ID.
 pub(in super::super) const RECORDS_BY_SENDER: &str = records!("sender_id");

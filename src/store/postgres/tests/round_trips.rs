@@ -9,7 +9,7 @@ use super::super::cluster::{Cluster, USER};
 use super::proxy::Proxy;
 use super::subject::{PostgresSubject, database, open};
 use crate::store::conformance::fixtures::*;
-use crate::store::{Day, Op, OpOutcome, Party, Store};
+use crate::store::{Contents, Day, Op, OpOutcome, Party, Store};
 
 /// A store behind a proxy, with queues 1 to 100, each with a link and a message, and one writer.
 async fn behind_proxy(subject: &PostgresSubject) -> (Arc<dyn Store>, Proxy) {
@@ -56,6 +56,9 @@ async fn a_block_of_commands_is_one_round_trip_for_each_call() {
     let queues = store.queues(Party::Recipient, &ids).await.unwrap();
     assert!(queues.iter().all(Option::is_some));
     assert_one_more("100 queues");
+    let queues = store.queues_to_subscribe(&ids).await.unwrap();
+    assert!(queues.iter().all(|queue| matches!(queue, Some((_, Contents::Unknown)))));
+    assert_one_more("100 queues to subscribe");
     let first = store.first_messages(&ids, 100).await.unwrap();
     assert_eq!(first.into_iter().filter_map(peeked).count(), 100);
     assert_one_more("100 first messages");
@@ -104,5 +107,18 @@ async fn a_step_of_expiry_is_two_round_trips_whatever_it_deletes() {
     let before = proxy.round_trips();
     let step = store.expire_messages(time(200), 1000).await.unwrap();
     assert_eq!((step.deleted, step.more, proxy.round_trips() - before), (100, false, 2));
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn empty_queues_are_known_to_be_empty_with_their_records() {
+    let subject = PostgresSubject::new();
+    let (store, proxy) = behind_proxy(&subject).await;
+    store.apply((1..=100).map(|n| acknowledge(n, n)).collect()).await.unwrap();
+    let ids: Vec<_> = (1..=100).map(recipient).collect();
+    let before = proxy.round_trips();
+    let queues = store.queues_to_subscribe(&ids).await.unwrap();
+    assert!(queues.iter().all(|queue| matches!(queue, Some((_, Contents::Empty)))));
+    assert_eq!(proxy.round_trips() - before, 1);
     store.close().await.unwrap();
 }
