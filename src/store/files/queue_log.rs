@@ -80,11 +80,13 @@ enum Position {
 const PAGE: u32 = 128;
 
 impl QueueLog {
-    /// Reads a log and does what its records say, in a scratch file beside it (the same name and `.replay.tmp`).
+    /// Reads a log and does what its records say, in a scratch file beside it (the same name and `.replay.tmp`). If the
+    /// reference was interrupted while it rewrote the log, the whole one is put back in its place first.
     ///
     /// # Errors
     /// The log cannot be read, or the scratch file not be written.
     pub fn replay(log: &Path, tell: &mut dyn FnMut(Replay)) -> Result<Self, TransferError> {
+        put_back_interrupted(log)?;
         let mut lines = Lines::open(log)?;
         let path = file::with_suffix(log, ".replay.tmp");
         let scratch = Scratch::create(&path)?;
@@ -147,6 +149,25 @@ impl Source for QueueLog {
     fn progress(&self) -> Option<(u64, u64)> {
         Some((self.yielded, self.services + self.queues))
     }
+}
+
+/// Where the reference keeps a store log while it writes it anew: as long as that is there, what has the log's own name is
+/// not whole.
+pub(super) fn rewritten_from(log: &Path) -> PathBuf {
+    file::with_suffix(log, ".start")
+}
+
+/// Does what the reference does at its next start: the part that was written is kept as a backup, the whole log gets its
+/// name back.
+fn put_back_interrupted(log: &Path) -> Result<(), TransferError> {
+    let whole = rewritten_from(log);
+    if !whole.exists() {
+        return Ok(());
+    }
+    if log.exists() {
+        file::back_up(log)?;
+    }
+    file::rename(&whole, log)
 }
 
 fn replay_lines(

@@ -1,9 +1,11 @@
 //! A store log and a messages log as a sink.
 
+use std::io;
 use std::path::Path;
 
 use super::message;
 use super::new_file::NewFile;
+use super::queue_log::rewritten_from;
 use super::store_log::StoreLogRecord;
 use crate::store::transfer::{Item, Put, Sink, TransferError};
 
@@ -21,8 +23,12 @@ impl LogFiles {
     /// Begins the logs for which there is a path; they replace what is there.
     ///
     /// # Errors
-    /// A file cannot be made.
+    /// A file cannot be made; or there is a store log that the reference did not finish to rewrite, which it would read in
+    /// the place of ours.
     pub fn create(queues: Option<&Path>, messages: Option<&Path>) -> Result<Self, TransferError> {
+        if let Some(older) = queues.map(rewritten_from).filter(|older| older.exists()) {
+            return Err(TransferError::file(&older)(io::ErrorKind::AlreadyExists.into()));
+        }
         let create = |path: Option<&Path>| path.map(NewFile::create).transpose();
         Ok(LogFiles { queues: create(queues)?, messages: create(messages)? })
     }

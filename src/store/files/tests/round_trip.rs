@@ -119,3 +119,18 @@ fn what_an_interrupted_writer_left_is_replaced() {
     assert!(fs::read(&log).unwrap().is_empty());
     assert!(read_all(&mut MessageLog::open(&log).unwrap()).0.is_empty());
 }
+
+#[test]
+fn a_store_log_whose_rewriting_was_interrupted_is_read_from_before_that() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("store.log");
+    fs::copy(super::vector("smp-server-store.log"), directory.path().join("store.log.start")).unwrap();
+    fs::write(&log, "CREATE rid=").unwrap();
+    let refused = LogFiles::create(Some(&log), None).err().unwrap();
+    assert!(refused.to_string().contains("store.log.start"), "{refused}");
+    let (replayed, damaged, _) = replay(&log);
+    assert_eq!(replayed.counts(), (2, 16));
+    assert!(damaged.is_empty());
+    assert_eq!(files(directory.path()), ["store.log", "store.log.bak"]);
+    assert_eq!(fs::read(directory.path().join("store.log.bak")).unwrap(), b"CREATE rid=");
+}
