@@ -32,7 +32,7 @@ type RunError = Box<dyn Error + Send + Sync>;
 /// Exit code of a process that was told twice to stop, as shells count SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// Descriptors that are not connections: listeners, the store, the runtime.
+/// Descriptors that are not connections: listeners, the embedded store, the runtime.
 const OTHER_FILES: u64 = 64;
 
 /// Opens the store and serves until SIGINT or SIGTERM. Blocks.
@@ -40,7 +40,7 @@ const OTHER_FILES: u64 = 64;
 /// # Errors
 /// The store can not be opened, a port not be listened on, a key not be used.
 pub fn run(setup: ServerSetup) -> Result<(), RunError> {
-    warn_of_few_files(raise_file_limit(), setup.settings.transport.max_connections);
+    warn_of_few_files(raise_file_limit(), &setup.settings);
     let store = open_store(&setup.settings.store)?;
     let system = System::new();
     if setup.maintenance {
@@ -69,14 +69,20 @@ async fn maintain(store: Arc<dyn Store>, expiration: MessageExpiration) -> Resul
     Ok(())
 }
 
-/// How many connections there are descriptors for. `files`: how many this process may have open; `None` without limit.
-fn connections_for(files: Option<u64>) -> usize {
-    let connections = files.map_or(u64::MAX, |files| files.saturating_sub(OTHER_FILES).max(1));
+/// How many connections of clients there are descriptors for. `files`: how many this process may have open; `None` without
+/// limit.
+fn connections_for(files: Option<u64>, settings: &Settings) -> usize {
+    // One more connection to the database holds the lock of the schema.
+    let database = match &settings.store.location {
+        StoreLocation::Postgres(database) => database.pool_size as u64 + 1,
+        StoreLocation::Memory | StoreLocation::File(_) => 0,
+    };
+    let connections = files.map_or(u64::MAX, |files| files.saturating_sub(OTHER_FILES + database).max(1));
     usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
-fn warn_of_few_files(files: Option<u64>, max_connections: usize) {
-    let possible = connections_for(files);
+fn warn_of_few_files(files: Option<u64>, settings: &Settings) {
+    let (possible, max_connections) = (connections_for(files, settings), settings.transport.max_connections);
     if possible < max_connections {
         warn!(
             max_connections,

@@ -12,7 +12,9 @@ use smp_server::protocol::response::Response;
 use smp_server::protocol::transmission::{Authorization, encode_command};
 
 use super::{Bystander, CLIENTS, withstands};
-use crate::support::{Relay, Store, authenticator_key, next_message, refused, secured, signing_key};
+use crate::support::{Relay, Store, authenticator_key, for_each_store, next_message, refused, secured, signing_key};
+
+for_each_store!(a_batch_of_forged_commands_is_refused_one_by_one, a_queue_is_not_harmed_by_what_others_try);
 
 /// The errors of the next `count` answers, whatever they answer.
 async fn errors(client: &mut Client, count: usize) -> Vec<Response> {
@@ -109,9 +111,8 @@ async fn a_block_of_255_bad_transmissions_is_answered_255_times() {
     .await;
 }
 
-#[tokio::test]
-async fn a_batch_of_forged_commands_is_refused_one_by_one() {
-    withstands(Store::Memory.relay_with(&[]), CLIENTS, async |relay: &Relay| {
+async fn a_batch_of_forged_commands_is_refused_one_by_one(store: Store) {
+    withstands(store.relay_with(&[]), CLIENTS, async |relay: &Relay| {
         let mut client = relay.connect().await;
         let (id, key) = (EntityId(Bytes::copy_from_slice(&random_array::<24>())), authenticator_key());
         let requests: Vec<_> = (0..60).map(|_| Request::new(id.clone(), Command::Sub).authorized_by(&key)).collect();
@@ -196,9 +197,8 @@ async fn a_block_byte_by_byte_is_answered() {
     client.ping().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_queue_is_not_harmed_by_what_others_try() {
-    let relay = Store::Memory.relay_with(&[]);
+async fn a_queue_is_not_harmed_by_what_others_try(store: Store) {
+    let relay = store.relay_with(&[]);
     let (mut owner, mut other) = (relay.connect().await, relay.connect().await);
     let (queue, sender) = secured(&mut owner).await;
     let key = signing_key();

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use super::Bystander;
 use super::raw::tcp;
-use crate::support::{Relay, Server, Store};
+use crate::support::{Relay, Server, Store, for_each_store};
+
+for_each_store!(a_server_out_of_descriptors_waits_and_goes_on_when_there_are_some);
 
 /// Descriptors that the server may have.
 const LIMIT: usize = 64;
@@ -15,8 +17,8 @@ const LIMIT: usize = 64;
 const WATCH: Duration = Duration::from_secs(1);
 
 /// A server that may have [`LIMIT`] descriptors.
-fn limited() -> Relay {
-    let installation = Store::Memory.installation();
+fn limited(store: Store) -> Relay {
+    let installation = store.installation();
     let start = installation.command(&["start"]);
     let mut command = std::process::Command::new("sh");
     command.args(["-c", &format!("ulimit -n {LIMIT}; exec \"$0\" start")]).arg(start.get_program());
@@ -36,9 +38,8 @@ fn open_descriptors(process_id: u32) -> usize {
     fs::read_dir(format!("/proc/{process_id}/fd")).unwrap().count()
 }
 
-#[tokio::test]
-async fn a_server_out_of_descriptors_waits_and_goes_on_when_there_are_some() {
-    let relay = limited();
+async fn a_server_out_of_descriptors_waits_and_goes_on_when_there_are_some(store: Store) {
+    let relay = limited(store);
     let process_id = relay.server().process_id();
     let mut bystander = Bystander::at(&relay).await;
     let mut others = Vec::new();

@@ -38,8 +38,8 @@ fn impatient_at_first() -> Relay {
 }
 
 /// A relay that waits one second for a peer that takes nothing.
-fn impatient_later() -> Relay {
-    Store::Memory.relay_with(&[("TRANSPORT", "send_timeout", "1")])
+fn impatient_later(store: Store) -> Relay {
+    store.relay_with(&[("TRANSPORT", "send_timeout", "1")])
 }
 
 /// A recipient and its sender, who have nothing to do with the others.

@@ -6,7 +6,12 @@ use smp_server::transport::client::ClientConnection;
 
 use super::raw::blocks;
 use super::{Bystander, impatient_later};
-use crate::support::{body_of, contact_id, resident_kib, until};
+use crate::support::{Store, body_of, contact_id, for_each_store, resident_kib, until};
+
+for_each_store!(
+    a_client_that_reads_no_answers_is_disconnected,
+    a_subscriber_that_reads_no_messages_is_disconnected_and_none_is_lost,
+);
 
 /// Answers and messages of this number of blocks are more than the kernel takes for a connection that is not read.
 const MANY: usize = 600;
@@ -28,9 +33,8 @@ async fn submit(connection: &mut ClientConnection, payloads: Vec<Vec<u8>>) {
     }
 }
 
-#[tokio::test]
-async fn a_client_that_reads_no_answers_is_disconnected() {
-    let relay = impatient_later();
+async fn a_client_that_reads_no_answers_is_disconnected(store: Store) {
+    let relay = impatient_later(store);
     let mut bystander = Bystander::at(&relay).await;
     let mut owner = relay.connect().await;
     let (link_id, data) = (contact_id(), LinkData { fixed: vec![1; 2_000].into(), user: vec![2; 13_000].into() });
@@ -56,9 +60,8 @@ async fn queues(client: &mut Client) -> Vec<Queue> {
     new.into_iter().zip(answers).map(|(new, answer)| new.created(answer).unwrap()).collect()
 }
 
-#[tokio::test]
-async fn a_subscriber_that_reads_no_messages_is_disconnected_and_none_is_lost() {
-    let relay = impatient_later();
+async fn a_subscriber_that_reads_no_messages_is_disconnected_and_none_is_lost(store: Store) {
+    let relay = impatient_later(store);
     let mut bystander = Bystander::at(&relay).await;
     let mut client = relay.connect().await;
     let queues = queues(&mut client).await;

@@ -248,10 +248,11 @@ async fn commands_of_later_roles_are_refused_as_by_a_server_without_them() {
     assert_eq!(nsub, error(ErrorType::Auth));
 }
 
-/// A store whose changes fail while told so.
+/// A store whose changes fail while told so: not done, or done for all that.
 struct Failing {
     inner: SqliteStore,
     fails: Arc<AtomicBool>,
+    does_it: bool,
 }
 
 #[async_trait]
@@ -273,10 +274,13 @@ impl Store for Failing {
     }
 
     async fn apply(&self, ops: Vec<Op>) -> Result<Vec<OpOutcome>, StoreError> {
-        if self.fails.load(Ordering::Relaxed) {
-            return Err(StoreError::Failed("disk full".into()));
+        if !self.fails.load(Ordering::Relaxed) {
+            return self.inner.apply(ops).await;
         }
-        self.inner.apply(ops).await
+        if self.does_it {
+            self.inner.apply(ops).await?;
+        }
+        Err(StoreError::Failed("disk full".into()))
     }
 
     async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<ExpiryStep, StoreError> {
@@ -296,7 +300,7 @@ impl Store for Failing {
 async fn a_failing_store_is_an_error_to_the_client_and_a_retry_succeeds() {
     let fails = Arc::new(AtomicBool::new(false));
     let inner = SqliteStore::open(&SqliteOptions::default()).unwrap();
-    let world = World::on(Arc::new(Failing { inner, fails: Arc::clone(&fails) }), |_| {});
+    let world = World::on(Arc::new(Failing { inner, fails: Arc::clone(&fails), does_it: false }), |_| {});
     let (recipient, sender) = (world.connect(), world.connect());
     let queue = recipient.create().await;
     assert_eq!(sender.ask(queue.sender(), None, send(b"stored")).await, Response::Ok);
@@ -308,4 +312,20 @@ async fn a_failing_store_is_an_error_to_the_client_and_a_retry_succeeds() {
     fails.store(false, Ordering::Relaxed);
     assert_eq!(recipient.acknowledge(&queue).await, Response::Ok, "the message counted as delivered still");
     assert_eq!(recipient.acknowledge(&queue).await, error(ErrorType::NoMsg));
+}
+
+/// Its subscriber would not be told of it, nor of those that are sent after it.
+#[actix::test]
+async fn a_message_that_was_perhaps_stored_is_looked_for() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let inner = SqliteStore::open(&SqliteOptions::default()).unwrap();
+    let world = World::on(Arc::new(Failing { inner, fails: Arc::clone(&fails), does_it: true }), |_| {});
+    let (recipient, sender) = (world.connect(), world.connect());
+    let (queue, own) = (recipient.create().await, sender.create().await);
+    fails.store(true, Ordering::Relaxed);
+    let failed = error(ErrorType::Store("failed".into()));
+    assert_eq!(sender.ask(queue.sender(), None, send(b"stored")).await, failed);
+    assert_eq!(recipient.event().await.0, queue.recipient());
+    assert_eq!(sender.ask(own.sender(), None, send(b"stored")).await, failed);
+    assert_eq!(sender.event().await.0, own.recipient());
 }
