@@ -16,5 +16,6 @@ mod independent_client;
 mod init;
 mod life;
 mod logs;
+mod migration;
 mod soak;
 mod support;

@@ -97,33 +97,31 @@ struct Mover<'a> {
 impl Mover<'_> {
     /// Refuses what could not be written at the end.
     fn refuse_target(&self, plan: &Plan) -> Result<(), CommandError> {
-        let involved = |kind| plan.from == kind || plan.to == kind;
-        let schema = self.connector.schema();
         if plan.from == Kind::Postgres || plan.to == Kind::Postgres {
-            let found = look(self.connector)?;
-            let wanted = plan.from == Kind::Postgres || plan.step == Step::MessagesInto;
-            let refusal = match found.exists {
-                false if wanted => "does not exist",
-                true if !wanted && !(found.unfinished && plan.step == Step::Store) => "exists already",
-                _ => "",
-            };
-            if !refusal.is_empty() {
-                return Err(CommandError::refused(format!(
-                    "the schema \"{schema}\" {refusal} in the {}.\n{}",
-                    self.connector,
-                    if wanted { NO_SCHEMA } else { SCHEMA }
-                )));
+            self.refuse_schema(plan)?;
+        }
+        let [queues, messages, _] = self.paths.foreign_stores();
+        match plan.to {
+            Kind::Postgres => Ok(()),
+            Kind::Sqlite => refuse_file(&self.paths.store()),
+            Kind::Log => {
+                let written = [(queues, plan.table.queues()), (messages, plan.table.messages())];
+                written.iter().filter(|(_, written)| *written).try_for_each(|(path, _)| refuse_file(path))
             }
         }
-        if involved(Kind::Sqlite) && plan.to == Kind::Sqlite {
-            refuse_file(&self.paths.store())?;
+    }
+
+    /// The schema has to be there to be read or to get messages; else it is made, or an interrupted transfer goes on in it.
+    fn refuse_schema(&self, plan: &Plan) -> Result<(), CommandError> {
+        let found = look(self.connector)?;
+        let wanted = plan.from == Kind::Postgres || plan.step == Step::MessagesInto;
+        let goes_on = found.unfinished && plan.step == Step::Store;
+        if found.exists == wanted || (goes_on && !wanted) {
+            return Ok(());
         }
-        if plan.to == Kind::Log {
-            let [queues, messages, _] = self.paths.foreign_stores();
-            let written = [(queues, plan.table.queues()), (messages, plan.table.messages())];
-            written.iter().filter(|(_, written)| *written).try_for_each(|(path, _)| refuse_file(path))?;
-        }
-        Ok(())
+        let (refusal, advice) = if wanted { ("does not exist", NO_SCHEMA) } else { ("exists already", SCHEMA) };
+        let (schema, connector) = (self.connector.schema(), self.connector);
+        Err(CommandError::refused(format!("the schema \"{schema}\" {refusal} in the {connector}.\n{advice}")))
     }
 
     fn run(&self, plan: &Plan, console: &mut Console<'_>) -> Result<Tally, CommandError> {

@@ -126,7 +126,10 @@ impl Plan {
             (Kind::Log, Table::Messages) => "Export the queues too: `smp-server database export queues`.".to_owned(),
             (Kind::Log, Table::All) if on_database => set("memory"),
             (Kind::Sqlite, _) if on_database => set("memory"),
-            (Kind::Log, Table::All) => "The Haskell server can be started on these files.".to_owned(),
+            (Kind::Log, Table::All) => format!(
+                "The Haskell server can be started on these files. Move {} away: this server does not start beside them.",
+                self.store.display()
+            ),
             (Kind::Sqlite, _) => "store_queues is not `database`: start the server.".to_owned(),
         }
     }

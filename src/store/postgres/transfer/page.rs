@@ -19,14 +19,14 @@ const FULL: (usize, usize) = (2_000, 4 * 1024 * 1024);
 /// Items that wait to be written.
 #[derive(Default)]
 pub struct Page {
-    queues: Vec<Box<NewQueue>>,
+    queues: Vec<NewQueue>,
     messages: Vec<(QueueId, Box<Message>)>,
     bytes: usize,
 }
 
 impl Page {
     /// Adds a queue.
-    pub fn queue(&mut self, queue: Box<NewQueue>) {
+    pub fn queue(&mut self, queue: NewQueue) {
         self.bytes += queue.link_data.as_ref().map_or(0, |data| data.fixed.len() + data.user.len());
         self.queues.push(queue);
     }
@@ -104,7 +104,7 @@ fn ids(queue: &NewQueue) -> [Option<QueueId>; 4] {
 
 impl Taken {
     /// Those of the IDs of these queues that are in the table.
-    async fn read(client: &Client, queues: &[Box<NewQueue>]) -> Result<Self, Error> {
+    async fn read(client: &Client, queues: &[NewQueue]) -> Result<Self, Error> {
         let mut asked = [const { Vec::new() }; 4];
         for queue in queues {
             asked.iter_mut().zip(ids(queue)).for_each(|(asked, id)| asked.extend(id));

@@ -134,7 +134,7 @@ impl Sink for PostgresSink {
             Item::Service(service) => return self.put_service(&service),
             Item::Queue(queue) => {
                 self.commit_before_queue()?;
-                self.page.queue(queue);
+                self.page.queue(*queue);
             }
             Item::Message(queue, message) => self.page.message(queue, message),
         }
