@@ -5,8 +5,10 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -53,30 +55,47 @@ pub(super) async fn take<W>(line: &SharedLine<W>, fits: impl Fn(&[Queued<W>]) ->
 }
 
 /// Starts the thread; returns when there is a connection to a schema that is ready and ours alone, or why not.
+///
+/// The schema is made ready in a thread that ends before this returns, as `how` is borrowed. Whoever opens the store may be
+/// a task of another runtime: there, ours can neither be entered nor dropped.
 pub(super) fn start(parts: Parts, how: Preparation<'_>) -> Result<Ended, OpenError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
-    // Whoever opens the store may be a task of another runtime, in which this one cannot be entered.
-    let opened = std::thread::scope(|scope| {
-        let opening = thread().spawn_scoped(scope, || runtime.block_on(open(&parts, how)));
-        let opened = opening.map_err(OpenError::Thread)?.join();
-        opened.unwrap_or_else(|_| Err(OpenError::Thread(io::Error::other("it has panicked"))))
-    });
-    let (lock, pool) = opened?;
     let (alive, ended) = oneshot::channel();
+    let (hand_over, taken) = sync_channel::<(Runtime, Parts, SchemaLock, Pool)>(1);
     let run = move || {
-        runtime.block_on(serve(parts, lock, pool));
-        drop(runtime);
+        // Nothing comes when opening has failed.
+        if let Ok((runtime, parts, lock, pool)) = taken.recv() {
+            runtime.block_on(serve(parts, lock, pool));
+        }
         drop(alive);
     };
     thread().spawn(run).map_err(OpenError::Thread)?;
-    Ok(ended)
+    let opened = std::thread::scope(|scope| {
+        let opening = thread().spawn_scoped(scope, move || open(parts, how, &hand_over));
+        opening.map_err(OpenError::Thread)?.join().unwrap_or_else(|_| Err(gone()))
+    });
+    opened.map(|()| ended)
+}
+
+/// Opens, and hands over to the thread that serves.
+fn open(
+    parts: Parts,
+    how: Preparation<'_>,
+    hand_over: &SyncSender<(Runtime, Parts, SchemaLock, Pool)>,
+) -> Result<(), OpenError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
+    let (lock, pool) = runtime.block_on(connect(&parts, how))?;
+    hand_over.send((runtime, parts, lock, pool)).map_err(|_| gone())
+}
+
+fn gone() -> OpenError {
+    OpenError::Thread(io::Error::other("it has ended"))
 }
 
 fn thread() -> std::thread::Builder {
     std::thread::Builder::new().name("store-postgres".into())
 }
 
-async fn open(parts: &Parts, how: Preparation<'_>) -> Result<(SchemaLock, Pool), OpenError> {
+async fn connect(parts: &Parts, how: Preparation<'_>) -> Result<(SchemaLock, Pool), OpenError> {
     let connector = &parts.connector;
     let lock = SchemaLock::take(connector).await?;
     let mut client = connector.connect().await.map_err(LockError::from)?;

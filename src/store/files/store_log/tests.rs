@@ -138,6 +138,16 @@ fn record() -> impl Strategy<Value = StoreLogRecord> {
     ]
 }
 
+/// Records in whose lines signs of equality are padding and nothing else.
+fn record_without_names() -> impl Strategy<Value = StoreLogRecord> {
+    use StoreLogRecord as Record;
+    prop_oneof![
+        (id(), id(), data()).prop_map(|(queue, link_id, data)| Record::SetLink { queue, link_id, data }),
+        (id(), key()).prop_map(|(queue, key)| Record::SecureQueue { queue, key }),
+        (id(), keys()).prop_map(|(queue, keys)| Record::SetRecipientKeys { queue, keys }),
+    ]
+}
+
 proptest! {
     #[test]
     fn every_record_comes_back_from_its_line(record in record()) {
@@ -148,27 +158,11 @@ proptest! {
     }
 
     #[test]
-    fn padding_may_be_left_out(record in record()) {
+    fn padding_may_be_left_out(record in record_without_names()) {
         let mut line = Vec::new();
         record.write(&mut line);
-        let text = String::from_utf8(line).unwrap();
-        // The signs of equality that stand behind the names of fields stay.
-        let names = ["rid", "rk", "rdh", "sid", "sk", "queue_mode", "link_id", "queue_data", "notifier", "nsrv",
-            "updated_at", "status", "reason", "notice", "rsrv", "service_id", "role", "cert", "cert_hash", "created_at"];
-        let mut bare = text.replace('=', "");
-        if matches!(record, StoreLogRecord::CreateQueue(_) | StoreLogRecord::NewService(_)) {
-            bare = text.split(' ').map(|word| match word.split_once('=') {
-                Some((name, value)) if names.contains(&name) && !value.contains("reason=") =>
-                    format!("{name}={}", value.replace('=', "")),
-                Some(("status", _)) => word.to_owned(),
-                _ => word.replace('=', ""),
-            }).collect::<Vec<_>>().join(" ");
-        } else if matches!(record, StoreLogRecord::BlockQueue { .. }) {
-            bare = text;
-        } else if let StoreLogRecord::SetNotifier { .. } = record {
-            bare = bare.replace(" nsrv", " nsrv=");
-        }
-        prop_assert_eq!(StoreLogRecord::read(bare.as_bytes()), Ok(record));
+        line.retain(|byte| *byte != b'=');
+        prop_assert_eq!(StoreLogRecord::read(&line), Ok(record));
     }
 }
 

@@ -15,7 +15,7 @@ use crate::store::files::{
     Ineffective, JournalDirectory, LogFiles, MAX_LINE_BYTES, MessageLog, NotificationLog, NotificationLogWriter,
     message as codec,
 };
-use crate::store::transfer::{Item, Sink, Source};
+use crate::store::transfer::{Item, Put, Sink, Source};
 
 /// By queue, in the order within each.
 fn by_queue(mut items: Vec<Item>) -> Vec<Item> {
@@ -33,7 +33,9 @@ fn lines(path: &Path) -> BTreeSet<Vec<u8>> {
 }
 
 fn write_all(items: Vec<Item>, mut sink: Box<dyn Sink>) {
-    items.into_iter().for_each(|item| drop(sink.put(item).unwrap()));
+    for item in items {
+        assert_eq!(sink.put(item).unwrap(), Put::Stored);
+    }
     sink.finish().unwrap();
 }
 

@@ -67,17 +67,32 @@ impl PostgresSubject {
         self.schema().sql(sql)
     }
 
-    /// Locks the table of queues until the returned connection is dropped: reads go on, writes wait.
+    /// Locks the table of queues until the returned connection is dropped: reads go on, writes wait. New connections of a
+    /// store cannot prepare their statements meanwhile.
     pub async fn lock(&self) -> Client {
-        lock(&self.database()).await
+        self.begin("LOCK TABLE msg_queues IN EXCLUSIVE MODE").await
+    }
+
+    /// Locks all queues there are until the returned connection is dropped.
+    pub async fn lock_queues(&self) -> Client {
+        self.begin("SELECT FROM msg_queues FOR UPDATE").await
+    }
+
+    /// A connection in a transaction that has done this.
+    async fn begin(&self, sql: &str) -> Client {
+        let client = Connector::new(&self.database()).unwrap().connect().await.unwrap();
+        client.batch_execute(&format!("BEGIN; {sql}")).await.unwrap();
+        client
     }
 }
 
 impl Drop for PostgresSubject {
     fn drop(&mut self) {
-        // A test that failed may have left anything in it.
-        if let Some(schema) = self.schema.take().filter(|_| !std::thread::panicking()) {
-            IDLE.lock().unwrap().push(schema);
+        let schema = self.schema.take();
+        match std::thread::panicking() {
+            false => IDLE.lock().unwrap().extend(schema),
+            // A test that failed may have left anything in it, and hold locks: it goes with the cluster.
+            true => std::mem::forget(schema),
         }
     }
 }
@@ -92,13 +107,6 @@ pub fn open(options: &PostgresOptions) -> Result<PostgresStore, OpenError> {
     let confirm = &mut |_: super::super::schema::Change<'_>| false;
     let how = Preparation { create: Create::IfMissing, unfinished_import: UnfinishedImport::Refuse, confirm };
     PostgresStore::open(options, how)
-}
-
-/// Locks the table of queues against writers.
-pub async fn lock(database: &DatabaseOptions) -> Client {
-    let client = Connector::new(database).unwrap().connect().await.unwrap();
-    client.batch_execute("BEGIN; LOCK TABLE msg_queues IN EXCLUSIVE MODE").await.unwrap();
-    client
 }
 
 #[async_trait]

@@ -4,6 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use super::super::super::cluster::Cluster;
+use super::*;
 use openssl::asn1::Asn1Time;
 use openssl::bn::BigNum;
 use openssl::ec::{EcGroup, EcKey};
@@ -12,10 +14,6 @@ use openssl::nid::Nid;
 use openssl::pkey::{PKey, Private};
 use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
 use openssl::x509::{X509, X509NameBuilder};
-use tempfile::TempDir;
-
-use super::super::super::cluster::Cluster;
-use super::*;
 
 /// The role `smp` needs no password; `protected` has one and is not let in without TLS.
 const HBA: &str = "
@@ -25,27 +23,24 @@ const HBA: &str = "
     hostnossl all protected 127.0.0.1/32 reject
 ";
 
-struct Database {
-    cluster: Cluster,
-    files: TempDir,
-}
-
-static DATABASE: LazyLock<Database> = LazyLock::new(|| {
+/// What the tests read lies in its data directory too, which is removed with it.
+static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| {
     let (root, root_key) = certificate("root", None);
     let (leaf, key) = certificate("localhost", Some((&root, &root_key)));
     let (other, _) = certificate("another root", None);
     let text = |pem: Result<Vec<u8>, openssl::error::ErrorStack>| String::from_utf8(pem.expect("PEM")).expect("text");
-    let key = text(key.private_key_to_pem_pkcs8());
-    let server = [("server.crt", text(leaf.to_pem())), ("server.key", key), ("pg_hba.conf", HBA.to_owned())];
-    let server = server.each_ref().map(|(name, content)| (*name, content.as_str()));
-    let cluster = Cluster::start_on_tcp(&["ssl=on"], &server);
+    let files = [
+        ("server.crt", text(leaf.to_pem())),
+        ("server.key", text(key.private_key_to_pem_pkcs8())),
+        ("pg_hba.conf", HBA.to_owned()),
+        ("root.crt", text(root.to_pem())),
+        ("other.crt", text(other.to_pem())),
+        ("pgpass", "# comment\n*:*:*:other:x\nlocalhost:*:smp:protected:a word\n".to_owned()),
+    ];
+    let cluster =
+        Cluster::start_on_tcp(&["ssl=on"], &files.each_ref().map(|(name, content)| (*name, content.as_str())));
     cluster.sql("CREATE ROLE protected LOGIN PASSWORD 'a word'");
-    let files = TempDir::new().expect("a temporary directory");
-    let write = |name: &str, content: String| std::fs::write(files.path().join(name), content).expect("a file");
-    write("root.crt", text(root.to_pem()));
-    write("other.crt", text(other.to_pem()));
-    write("pgpass", format!("# comment\n*:*:*:other:x\nlocalhost:{}:smp:protected:a word\n", cluster.port()));
-    Database { cluster, files }
+    cluster
 });
 
 /// A certificate of this name, signed by an issuer or by itself.
@@ -76,7 +71,7 @@ fn certificate(name: &str, issuer: Option<(&X509, &PKey<Private>)>) -> (X509, PK
 }
 
 fn file(name: &str) -> PathBuf {
-    DATABASE.files.path().join(name)
+    CLUSTER.data().join(name)
 }
 
 /// The database, by name over TCP, with these parameters beside.
@@ -85,7 +80,7 @@ async fn connect(user: &str, parameters: &str) -> Result<Client, ConnectError> {
 }
 
 async fn connect_in(user: &str, parameters: &str, environment: &[(&str, &str)]) -> Result<Client, ConnectError> {
-    let port = DATABASE.cluster.port();
+    let port = CLUSTER.port();
     let connection = format!("host=localhost hostaddr=127.0.0.1 port={port} dbname=smp user={user} {parameters}");
     connector(&connection, environment).expect("a good string").connect().await
 }
@@ -115,7 +110,7 @@ async fn certificates_are_verified_as_sslmode_says() {
         assert!(text.contains("sslrootcert") && text.contains("certificate"), "{mode}: {text}");
     }
     let by_address = |mode| {
-        let port = DATABASE.cluster.port();
+        let port = CLUSTER.port();
         let connection = format!("host=127.0.0.1 port={port} dbname=smp user=smp {}", with(mode, &root));
         async move { connector(&connection, &[]).expect("a good string").connect().await }
     };
@@ -139,7 +134,6 @@ async fn passwords_come_from_the_string_the_environment_or_the_file() {
     assert!(connect("protected", "password='a word'").await.is_ok());
     assert!(connect_in("protected", "", &[("PGPASSWORD", "a word")]).await.is_ok());
     let passfile = file("pgpass");
-    std::fs::set_permissions(&passfile, std::fs::Permissions::from_mode(0o600)).expect("our file");
     assert!(connect("protected", &format!("passfile={}", passfile.display())).await.is_ok());
     assert!(connect_in("protected", "", &[("PGPASSFILE", &passfile.to_string_lossy())]).await.is_ok());
     for (parameters, environment) in [("", None), ("password=another", None), ("", Some(("PGPASSWORD", "another")))] {
@@ -175,7 +169,7 @@ async fn a_connection_is_in_its_schema_and_has_a_name_and_no_notices() {
     let client = connect("smp", "application_name=mine options='-c search_path=public'").await.expect("a connection");
     assert_eq!(settings(&client).await, ["smp_server", "warning", "mine"]);
 
-    let connector = connector(&DATABASE.cluster.connection(), &[]).expect("a good string");
+    let connector = connector(&CLUSTER.connection(), &[]).expect("a good string");
     let pool = deadpool_postgres::Pool::builder(connector.manager()).max_size(2).build().expect("a pool");
     for _ in 0..3 {
         let (one, two) = (pool.get().await.expect("a connection"), pool.get().await.expect("a connection"));
@@ -186,7 +180,7 @@ async fn a_connection_is_in_its_schema_and_has_a_name_and_no_notices() {
 
 #[tokio::test]
 async fn errors_say_what_to_do() {
-    let cluster = &DATABASE.cluster;
+    let cluster = &*CLUSTER;
     let at = |connection: String| async move {
         let connector = connector(&connection, &[]).expect("a good string");
         connector.connect().await.expect_err("no connection").to_string()
@@ -203,8 +197,8 @@ async fn errors_say_what_to_do() {
 
 #[tokio::test]
 async fn the_next_host_is_tried_if_one_cannot_be_reached_and_not_if_it_refuses() {
-    let directory = DATABASE.cluster.socket().parent().expect("a directory").display().to_string();
-    let (port, none) = (DATABASE.cluster.port(), file("").display().to_string());
+    let directory = CLUSTER.socket().parent().expect("a directory").display().to_string();
+    let (port, none) = (CLUSTER.port(), file("").display().to_string());
     let both = connector(&format!("user=smp host={none},{directory} port={port}"), &[]).expect("a good string");
     assert!(both.connect().await.is_ok());
     let refusing = format!("user=smp dbname=absent host={directory},{none} port={port}");
