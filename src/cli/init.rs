@@ -15,6 +15,7 @@ use crate::protocol::certificate::Fingerprint;
 use crate::protocol::crypto::random_array;
 use crate::settings::keys::{self, Key};
 use crate::settings::{ALLOWED_PASSWORD, Password, Paths};
+use crate::store::postgres::connect::SchemaName;
 
 /// Random bytes of a password that nobody chose.
 const PASSWORD_BYTES: usize = 32;
@@ -213,8 +214,8 @@ fn ini_values(options: &InitOptions, password: Option<&Password>) -> Vec<(&'stat
     values.extend([
         (&keys::STORE_ENABLE, store.clone()),
         (&keys::RESTORE_MESSAGES, store),
-        (&keys::DB_CONNECTION, options.database.connection.clone()),
-        (&keys::DB_SCHEMA, options.database.schema.clone()),
+        (&keys::DB_CONNECTION, options.database.connection.as_ref().map(|connection| connection.reveal().to_owned())),
+        (&keys::DB_SCHEMA, options.database.schema.as_ref().map(SchemaName::to_string)),
         (&keys::DB_POOL_SIZE, options.database.pool_size.map(|size| size.to_string())),
         (&keys::LOG_STATS, on_off(options.daily_stats)),
         (&keys::CREATE_PASSWORD, password.map(|password| password.reveal().to_owned())),

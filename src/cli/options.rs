@@ -9,6 +9,7 @@ use super::certificates::SignAlgorithm;
 use crate::protocol::VersionRange;
 use crate::protocol::address::ServerAddressWithPassword;
 use crate::settings::{ALLOWED_PASSWORD, Password};
+use crate::store::postgres::connect::{ConnectionString, SchemaName};
 
 /// Where the source code of this kind of server is, unless the operator says otherwise.
 pub const DEFAULT_SOURCE_CODE: &str = "https://github.com/simplex-chat/simplexmq";
@@ -223,13 +224,13 @@ impl HostingType {
 #[derive(Args, Debug, Clone, Default)]
 pub struct DatabaseOptions {
     /// Database connection string (default: postgresql://smp@/smp_server_store)
-    #[arg(short = 'd', long = "database", value_name = "DB_CONN")]
-    pub connection: Option<String>,
+    #[arg(short = 'd', long = "database", value_name = "DB_CONN", value_parser = parse_connection)]
+    pub connection: Option<ConnectionString>,
     /// Database schema (default: smp_server)
     #[arg(long, value_name = "DB_SCHEMA")]
-    pub schema: Option<String>,
+    pub schema: Option<SchemaName>,
     /// Database pool size (default: 10)
-    #[arg(long, value_name = "POOL_SIZE")]
+    #[arg(long, value_name = "POOL_SIZE", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub pool_size: Option<u16>,
 }
 
@@ -298,6 +299,12 @@ fn parse_password(text: &str) -> Result<Password, String> {
     Password::new(text).ok_or_else(|| format!("allowed: {ALLOWED_PASSWORD}"))
 }
 
+/// A connection string that libpq would take. The refusal shows no value of it.
+pub(super) fn parse_connection(text: &str) -> Result<ConnectionString, String> {
+    let connection = ConnectionString::from(text);
+    connection.check().map(|()| connection).map_err(|error| error.to_string())
+}
+
 fn parse_country(text: &str) -> Result<String, String> {
     let valid = text.len() == 2 && text.bytes().all(|c| c.is_ascii_alphabetic());
     valid.then(|| text.to_uppercase()).ok_or_else(|| "use the two-letter code of ISO 3166".to_owned())
@@ -349,6 +356,9 @@ mod tests {
             &["--source-code", "ftp://x"],
             &["--hosting-type", "cloud"],
             &["--control-port", "70000"],
+            &["--database", "nonsense"],
+            &["--schema", "Smp"],
+            &["--pool-size", "0"],
         ] {
             assert!(init(arguments).is_err(), "{arguments:?}");
         }

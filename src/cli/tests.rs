@@ -114,7 +114,7 @@ fn init_puts_every_option_into_the_file() {
     let place = Place::new();
     let line = "init -y --disable-store-log -s --ip 10.0.0.1 --control-port 5555 --socks-proxy --own-domains a.b,c.d \
                 --source-code --operator Me --operator-country ch --operator-website https://me --hosting You \
-                --hosting-country de --hosting-type owned --server-country at --web-path /w -d conn --schema s \
+                --hosting-country de --hosting-type owned --server-country at --web-path /w -d postgresql://me@/mine --schema s \
                 --pool-size 3";
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     place.run(&line, "").unwrap();
@@ -130,7 +130,7 @@ fn init_puts_every_option_into_the_file() {
         "server_country = AT",
         "enable = off",
         "restore_messages = off",
-        "db_connection = conn",
+        "db_connection = postgresql://me@/mine",
         "db_schema = s",
         "db_pool_size = 3",
         "log_stats = on",

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
+use crate::cli::options::parse_connection;
 use crate::store::postgres::connect::{ConnectionString, SchemaName};
 
 /// Arguments of `database`.
@@ -90,9 +91,4 @@ pub enum Kind {
     Sqlite,
     /// PostgreSQL.
     Postgres,
-}
-
-fn parse_connection(text: &str) -> Result<ConnectionString, String> {
-    let connection = ConnectionString::from(text);
-    connection.check().map(|()| connection).map_err(|error| error.to_string())
 }

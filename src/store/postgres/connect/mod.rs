@@ -43,6 +43,11 @@ impl ConnectionString {
         let parameters = Parameters::parse(&self.0)?;
         tls::Mode::read(&parameters).map(drop)
     }
+
+    /// The text with its password: only for the INI file, where the operator has put it or wants it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
 }
 
 impl From<&str> for ConnectionString {
