@@ -8,7 +8,7 @@
 #![allow(clippy::expect_used, reason = "a bench says what went wrong by panicking")]
 
 #[path = "../tests/it/support/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "made for the tests")]
+#[allow(dead_code, unused_imports, unused_macros, reason = "made for the tests")]
 mod support;
 
 use std::cell::Cell;
