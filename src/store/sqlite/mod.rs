@@ -37,7 +37,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
-pub use open::OpenError;
+pub use open::{OpenError, StoreLock};
 
 use self::open::Database;
 use self::work::{Queued, Work};
@@ -102,20 +102,6 @@ impl Default for SqliteOptions {
             max_waiting_bytes: 16 * 1024 * 1024,
             wait_timeout: Duration::from_secs(10),
         }
-    }
-}
-
-/// Keeps others from the store in this file, as a server that runs on it does, until it is dropped.
-#[derive(Debug)]
-pub struct StoreLock(#[allow(dead_code, reason = "held for its Drop")] std::fs::File);
-
-impl StoreLock {
-    /// Locks the store.
-    ///
-    /// # Errors
-    /// [`OpenError::InUse`] while a server runs on it, and those of the file system.
-    pub fn take(path: &std::path::Path) -> Result<Self, OpenError> {
-        open::lock_file(path).map(StoreLock)
     }
 }
 

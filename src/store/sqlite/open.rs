@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
+use rustix::fs::{FlockOperation, flock};
 
 use super::schema::{self, Kind};
 use super::{SqliteOptions, Sync};
@@ -61,7 +62,7 @@ pub(super) struct Database {
     /// The write-ahead log's file; absent in memory.
     pub(super) wal: Option<PathBuf>,
     /// Held as long as a connection is open; absent in memory.
-    pub(super) lock: Option<Arc<File>>,
+    pub(super) lock: Option<Arc<StoreLock>>,
 }
 
 /// Opens, makes or upgrades the database.
@@ -86,7 +87,7 @@ fn open_memory(sync: Sync) -> rusqlite::Result<Database> {
 }
 
 fn open_file(path: &Path, options: &SqliteOptions) -> Result<Database, OpenError> {
-    let lock = lock_file(path)?;
+    let lock = StoreLock::take(path)?;
     // It holds secrets of queues: for the server's user only. SQLite gives its other files the same permissions.
     private_file(path).map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
     let writer = open_writer(path, options.sync)?;
@@ -100,18 +101,37 @@ fn open_file(path: &Path, options: &SqliteOptions) -> Result<Database, OpenError
     })
 }
 
-/// Locks `<file>.lock` for as long as the returned file is open; the system unlocks it when the process dies.
+/// Keeps others from the store in this file, as a server that runs on it does, until it is dropped; the system lets them in
+/// when the process dies.
 ///
-/// SQLite's own exclusive mode would lock our readers out, and a lock on the database itself would meet SQLite's locks,
-/// which a process loses whenever it closes any handle of the file. The lock's file stays: to delete it would let two
-/// servers lock two files of one name.
-pub(super) fn lock_file(path: &Path) -> Result<File, OpenError> {
-    let io_error = |source| OpenError::Io { path: path.to_owned(), source };
-    let file = private_file(&with_suffix(path, ".lock")).map_err(io_error)?;
-    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::InUse(path.to_owned())),
-        Err(error) => Err(io_error(error.into())),
+/// It is a lock of `<file>.lock`. SQLite's own exclusive mode would lock our readers out, and a lock on the database itself
+/// would meet SQLite's locks, which a process loses whenever it closes any handle of the file. The lock's file stays: to
+/// delete it would let two servers lock two files of one name.
+#[derive(Debug)]
+pub struct StoreLock(File);
+
+impl StoreLock {
+    /// Locks the store.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] while a server runs on it, and those of the file system.
+    pub fn take(path: &Path) -> Result<Self, OpenError> {
+        let io_error = |source| OpenError::Io { path: path.to_owned(), source };
+        let file = private_file(&with_suffix(path, ".lock")).map_err(io_error)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(StoreLock(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(OpenError::InUse(path.to_owned())),
+            Err(error) => Err(io_error(error.into())),
+        }
+    }
+}
+
+impl Drop for StoreLock {
+    /// Closing the file is not enough: a child process that is just being started has it open, too, until it runs its
+    /// program.
+    fn drop(&mut self) {
+        // Fails for no lock that was taken; else closing the file is what is left.
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -233,3 +253,20 @@ const EVERY_CONNECTION: &str = "
     PRAGMA temp_store = MEMORY;
     PRAGMA busy_timeout = 5000;
 ";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_was_dropped_is_free_also_while_a_new_process_has_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store.db");
+        let lock = StoreLock::take(&path).unwrap();
+        let of_a_child = lock.0.try_clone().unwrap();
+        assert!(matches!(StoreLock::take(&path), Err(OpenError::InUse(_))));
+        drop(lock);
+        StoreLock::take(&path).unwrap();
+        drop(of_a_child);
+    }
+}
