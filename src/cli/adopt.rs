@@ -37,7 +37,7 @@ const MARKER: &str = "smp-server.imported";
 pub struct Decisions {
     /// Damaged lines, messages without queues, and files beside a store are left out.
     pub skip_warnings: bool,
-    /// Messages are imported.
+    /// The messages log is imported. A journal always is: the Haskell server asks this setting about the log only.
     pub restore_messages: bool,
 }
 
@@ -77,12 +77,10 @@ pub fn adopt_files(paths: &Paths, decisions: Decisions, console: &mut Console<'_
     let Some(all) = look_at_files(paths, decisions)? else { return Ok(()) };
     let mut files = all.clone();
     if !decisions.restore_messages
-        && let Some(messages) = files.messages.take()
+        && let Some(MessageFiles::Log(log)) = &all.messages
     {
-        console.say(format_args!(
-            "note: {} is not imported, because of restore_messages = off",
-            messages.path().display()
-        ))?;
+        console.say(format_args!("note: {} is not imported, because of restore_messages = off", log.display()))?;
+        files.messages = None;
     }
     console.say(format_args!("Importing {} into {}", files.names(), paths.store().display()))?;
     let checked = files.check(decisions.skip_warnings, console)?;
@@ -184,6 +182,7 @@ fn rename_originals(paths: &Paths, console: &mut Console<'_>) -> Result<(), Comm
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::files::JournalWriter;
     use crate::store::sqlite::transfer::SqliteSource;
     use crate::store::transfer::testing::{self, Contents};
 
@@ -312,6 +311,18 @@ mod tests {
         assert!(said.contains("restore_messages = off"), "{said}");
         assert_eq!((directory.names(), directory.store().messages.len()), (DONE.map(str::to_owned).to_vec(), 0));
         assert_eq!(directory.store().queues, directory.contents.queues);
+    }
+
+    #[test]
+    fn a_journal_is_imported_also_where_the_log_would_not_be_restored() {
+        let directory = Directory::new();
+        let [_, log, journal] = directory.paths.foreign_stores();
+        let mut sink = JournalWriter::create(&journal).unwrap();
+        testing::fill(&mut sink, &directory.contents);
+        Box::new(sink).finish().unwrap();
+        fs::remove_file(&log).unwrap();
+        directory.adopt(Decisions { restore_messages: false, ..USUAL }).unwrap();
+        assert_eq!(directory.store(), directory.contents);
     }
 
     #[test]
