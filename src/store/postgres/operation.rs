@@ -50,7 +50,7 @@ impl<'a> Plan<'a> {
     /// Plans these operations; `now` is when queues are deleted.
     pub(super) fn new(ops: &[&'a Op], rules: Rules, now: Timestamp) -> Self {
         let mut plan = Plan { steps: Vec::with_capacity(ops.len() + 1), places: Vec::with_capacity(ops.len()) };
-        plan.lock(ops);
+        plan.steps.extend(lock(ops));
         for run in ops.chunk_by(|one, next| is_touch(one) && is_touch(next)) {
             match run {
                 [op] if !is_touch(op) => plan.add(op, rules, now),
@@ -76,16 +76,6 @@ impl<'a> Plan<'a> {
         self.places.into_iter().zip(ops).map(outcome).collect()
     }
 
-    /// All queues are locked before anything is done, so that no group waits for another while that waits for it.
-    fn lock(&mut self, ops: &[&Op]) {
-        let there = ops.iter().filter(|op| !matches!(op, Op::CreateQueue(_)));
-        let queues: BTreeSet<QueueId> = there.map(|op| *op.queue()).collect();
-        if !queues.is_empty() {
-            let queues: Vec<QueueId> = queues.into_iter().collect();
-            self.steps.push(Step { sql: sql::LOCK, params: vec![Box::new(queues)] });
-        }
-    }
-
     fn add(&mut self, op: &'a Op, rules: Rules, now: Timestamp) {
         let place = match step(op, rules, now) {
             Ok(step) => {
@@ -109,6 +99,14 @@ impl<'a> Plan<'a> {
         let Touches { queues, days } = touches;
         self.steps.push(Step { sql: sql::TOUCH, params: vec![Box::new(queues), Box::new(days)] });
     }
+}
+
+/// All queues are locked before anything is done, so that no group waits for another while that waits for it.
+pub(super) fn lock(ops: &[&Op]) -> Option<Step<'static>> {
+    let there = ops.iter().filter(|op| !matches!(op, Op::CreateQueue(_)));
+    let queues: BTreeSet<QueueId> = there.map(|op| *op.queue()).collect();
+    let queues: Vec<QueueId> = queues.into_iter().collect();
+    (!queues.is_empty()).then(|| Step { sql: sql::LOCK, params: vec![Box::new(queues)] })
 }
 
 fn is_touch(op: &Op) -> bool {

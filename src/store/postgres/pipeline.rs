@@ -31,13 +31,15 @@ pub(super) struct Step<'a> {
 pub(super) enum Failure {
     /// A statement failed by its own fault, and nothing was done: each part may be tried alone.
     Statement(StoreError),
-    /// The database could not do it, or it is not known whether it did: to be answered, never to be tried again.
+    /// The database could not do it, and nothing was done: to be answered.
     Database(StoreError),
+    /// It is not known whether it was done, or will be: to be answered, never to be tried again.
+    Doubt(StoreError),
 }
 
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
-        let (Failure::Statement(error) | Failure::Database(error)) = failure;
+        let (Failure::Statement(error) | Failure::Database(error) | Failure::Doubt(error)) = failure;
         error
     }
 }
@@ -137,9 +139,10 @@ fn judge(mut results: Vec<Result<Vec<Row>, Error>>) -> Result<Vec<Vec<Row>>, Fai
         (Err(error), _) | (Ok(_), Some(Err(error))) => error,
         (Ok(_), _) => return Err(Failure::Database(StoreError::Failed("nothing was done".into()))),
     };
-    Err(match begun && known && concerns_one(&error) {
-        true => Failure::Statement(failed(&error)),
-        false => Failure::Database(failed(&error)),
+    Err(match begun && known {
+        true if concerns_one(&error) => Failure::Statement(failed(&error)),
+        true => Failure::Database(failed(&error)),
+        false => Failure::Doubt(failed(&error)),
     })
 }
 

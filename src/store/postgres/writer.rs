@@ -5,7 +5,8 @@
 //!
 //! If a statement fails, nothing was done, and each batch of the group is tried alone, so that one that cannot be done does
 //! not fail its neighbours. If the connection breaks or the database does not answer in time, the group may have been
-//! committed or not: all of it is answered as failed, and nothing is ever sent again.
+//! committed or not, and may yet be: all of it is answered as failed, once the database is through with it as far as can be
+//! seen, and nothing is ever sent again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Mutex, oneshot};
 
-use super::operation::{Plan, Rules, inserts_ids};
+use super::operation::{self, Plan, Rules, inserts_ids};
 use super::pipeline::{self, Failure};
 use super::pool::Pool;
 use super::runtime::{SharedLine, take};
@@ -119,8 +120,22 @@ impl Writer {
         let connection = self.pool.get().await.map_err(Failure::Database)?;
         self.counters.round_trips.fetch_add(1, Ordering::Relaxed);
         let done = connection.within(async |client| pipeline::transaction(client, steps).await).await;
-        let rows = done.unwrap_or_else(|error| Err(Failure::Database(error)))?;
-        plan.outcomes(&ops, &rows).map_err(|error| failure(&error))
+        let done = done.unwrap_or_else(|error| Err(Failure::Doubt(error)));
+        if matches!(done, Err(Failure::Doubt(_))) {
+            self.settle(&ops).await;
+        }
+        plan.outcomes(&ops, &done?).map_err(|error| failure(&error))
+    }
+
+    /// Waits until the database is through with a group that was given up, by asking for the locks that the group has, but
+    /// not for longer than a statement may take. Who is told that a message is in doubt looks at once, and only once: were
+    /// it committed after that, it would lie there unseen, and hold up those that come after it.
+    async fn settle(&self, ops: &[&Op]) {
+        let Some(lock) = operation::lock(ops) else { return };
+        let Ok(connection) = self.pool.get().await else { return };
+        self.counters.round_trips.fetch_add(1, Ordering::Relaxed);
+        // Whatever is answered, there is nothing more to wait for.
+        let _ = connection.within(async |client| pipeline::statements(client, vec![lock]).await).await;
     }
 
     fn answer(&self, group: Vec<Queued<Write>>, outcome: Result<Vec<OpOutcome>, Failure>) {
@@ -134,7 +149,8 @@ impl Writer {
                     reply(queued, Ok(own));
                 }
             }
-            Err(Failure::Statement(error) | Failure::Database(error)) => {
+            Err(failure) => {
+                let error = StoreError::from(failure);
                 self.counters.failures.fetch_add(group.len() as u64, Ordering::Relaxed);
                 group.into_iter().for_each(|queued| reply(queued, Err(error.clone())));
             }

@@ -195,6 +195,28 @@ async fn a_statement_that_takes_too_long_is_given_up_by_the_database_too() {
 }
 
 #[tokio::test]
+async fn a_group_that_is_given_up_is_answered_when_nothing_can_come_of_it_any_more() {
+    let subject = PostgresSubject::new();
+    // Both the statement and the commit are in time, but not together: it is given up while it is committed.
+    let options = PostgresOptions { statement_timeout: Duration::from_secs(2), ..subject.options() };
+    let store: Arc<dyn Store> = Arc::new(open(&options).unwrap());
+    store.apply(vec![create(queue(1))]).await.unwrap();
+    subject.sql(
+        "CREATE FUNCTION dawdle() RETURNS TRIGGER LANGUAGE plpgsql AS \
+         'BEGIN PERFORM pg_sleep(1.5); RETURN NEW; END'; \
+         CREATE TRIGGER tr_dawdle BEFORE INSERT ON messages FOR EACH ROW EXECUTE FUNCTION dawdle(); \
+         CREATE CONSTRAINT TRIGGER tr_dawdle_at_commit AFTER INSERT ON messages DEFERRABLE INITIALLY DEFERRED \
+         FOR EACH ROW EXECUTE FUNCTION dawdle()",
+    );
+    let answer = store.apply(vec![numbered(1, 0)]).await;
+    let size = size(&store, 1).await;
+    subject.sql("SET client_min_messages = warning; DROP FUNCTION dawdle() CASCADE");
+    assert!(matches!(answer, Err(StoreError::Failed(_))), "{answer:?}");
+    assert_eq!(size, 1, "it came when its subscriber had looked");
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_database_that_is_not_there_is_said_so_when_the_store_is_opened() {
     let directory = tempfile::tempdir().unwrap();
     let nowhere = format!("postgresql://smp@/smp?host={}", directory.path().display());
