@@ -137,7 +137,8 @@ impl Core {
         }
     }
 
-    fn on_deleted(&mut self, queue: QueueId) {
+    /// The queue is gone: its subscription too, of which the client is told.
+    pub fn on_deleted(&mut self, queue: QueueId) {
         if self.subscriptions.forget(queue) {
             self.notices.note(queue, Notice::Deleted);
         }

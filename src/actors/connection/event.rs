@@ -13,7 +13,8 @@ use crate::protocol::QueueId;
 pub enum ConnectionEvent {
     /// A message was sent to it.
     Deliver(Delivery),
-    /// A message was perhaps sent to it: the store failed and cannot tell. It is to be asked again.
+    /// A message was perhaps sent to it, or it was perhaps deleted: the store failed and cannot tell. It is to be asked
+    /// again.
     Doubt {
         /// The queue.
         queue: QueueId,

@@ -24,7 +24,10 @@ pub async fn fetch(cx: JobContext) {
         return;
     }
     match cx.services.store.first_messages(&queues, room).await {
-        Ok(peeked) => deliver(&cx, queues, peeked),
+        Ok(peeked) => {
+            give_up_absent(&cx, &queues, &peeked).await;
+            deliver(&cx, queues, peeked);
+        }
         Err(failure) => {
             cx.services.store_failures.report(&failure);
             tokio::time::sleep(RETRY).await;
@@ -34,11 +37,22 @@ pub async fn fetch(cx: JobContext) {
     }
 }
 
+/// Forgets in the registry the queues that are gone: who deleted them may not know that he did, and then tells nobody.
+async fn give_up_absent(cx: &JobContext, queues: &[QueueId], peeked: &[Peeked]) {
+    let absent = queues.iter().zip(peeked).filter(|(_, peeked)| matches!(peeked, Peeked::Absent));
+    let absent: Vec<QueueId> = absent.map(|(queue, _)| *queue).collect();
+    if !absent.is_empty() {
+        // Fails only when the registry has stopped, and with it all subscriptions.
+        let _ = cx.services.registry.unsubscribe(cx.me.id, &absent).await;
+    }
+}
+
 fn deliver(cx: &JobContext, queues: Vec<QueueId>, peeked: Vec<Peeked>) {
     let mut core = cx.core.borrow_mut();
     for (queue, peeked) in queues.into_iter().zip(peeked) {
         match peeked {
-            Peeked::Empty | Peeked::Absent => {}
+            Peeked::Empty => {}
+            Peeked::Absent => core.on_deleted(queue),
             Peeked::Waiting => core.subscriptions.want(queue),
             Peeked::Message(first) => {
                 let FirstMessage { message, dh_secret } = *first;

@@ -63,7 +63,7 @@ pub fn touches(cx: &JobContext, segment: &mut Segment) -> Vec<Op> {
 
 /// Nothing was changed, or, where the connection to a database broke, perhaps everything: every command that wanted a change
 /// is answered with the failure. A message that may be there must not wait until the next subscription, and hold up those
-/// that are sent after it: its subscriber is told to look.
+/// that are sent after it, and a queue that may be gone not be subscribed for ever: the subscriber is told to look.
 fn fail(cx: &JobContext, segment: &mut Segment, positions: &[usize], failure: &StoreError) {
     let reason = store_error(cx, failure);
     let in_doubt = matches!(failure, StoreError::Failed(_));
@@ -74,6 +74,7 @@ fn fail(cx: &JobContext, segment: &mut Segment, positions: &[usize], failure: &S
                 cx.core.borrow_mut().subscriptions.restore(*queue, acknowledging.message);
             }
             Step::Change { then: Then::Sent(sending), .. } if in_doubt => segment.doubtful.push(sending.queue),
+            Step::Change { then: Then::Deleted { queue }, .. } if in_doubt => segment.doubtful.push(*queue),
             _ => {}
         }
         planned.step = Step::answered(Response::Err(reason.clone()));

@@ -39,7 +39,7 @@ pub async fn deliver(cx: &JobContext, segment: &mut Segment) {
     announce_deleted(cx, std::mem::take(&mut segment.deleted)).await;
 }
 
-/// Lets the subscribers of queues that perhaps got a message ask the store, once it works again.
+/// Lets the subscribers of queues that perhaps got a message, or were deleted, ask the store, once it works again.
 async fn announce_doubtful(cx: &JobContext, mut queues: Vec<QueueId>) {
     queues.sort_unstable();
     queues.dedup();

@@ -199,7 +199,7 @@ pub struct Segment {
     pub steps: Vec<Planned>,
     /// Messages to be delivered.
     pub deliveries: Vec<PendingDelivery>,
-    /// Queues (by recipient ID) with a message of which the store, which failed, cannot tell whether it has it.
+    /// Queues (by recipient ID) of which the store, which failed, cannot tell whether it has a message, or them.
     pub doubtful: Vec<QueueId>,
     /// Queues that were deleted.
     pub deleted: Vec<QueueId>,

@@ -1,8 +1,9 @@
 //! The subscriptions of a segment.
 //!
 //! The registry is told first, then the store is read: a message that is committed after the read finds the new
-//! subscriber in the registry. A queue that was empty when it was loaded is read only if its mark has moved since. A subscription comes into force in the connection with its answer, so that no message
-//! precedes its `SOK`; what arrives in between is fetched right after.
+//! subscriber in the registry. A queue that was empty when it was loaded is read only if its mark has moved since. A
+//! subscription comes into force in the connection with its answer, so that no message precedes its `SOK`; what arrives in
+//! between is fetched right after.
 
 use super::deliver::announce_ended;
 use super::step::{Activation, First, Look, Segment, Step};

@@ -329,3 +329,21 @@ async fn a_message_that_was_perhaps_stored_is_looked_for() {
     assert_eq!(sender.ask(own.sender(), None, send(b"stored")).await, failed);
     assert_eq!(sender.event().await.0, own.recipient());
 }
+
+/// Who deleted it gets an error, and tells nobody.
+#[actix::test]
+async fn a_queue_that_was_perhaps_deleted_is_looked_for() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let inner = SqliteStore::open(&SqliteOptions::default()).unwrap();
+    let world = World::on(Arc::new(Failing { inner, fails: Arc::clone(&fails), does_it: true }), |_| {});
+    let (recipient, other) = (world.connect(), world.connect());
+    let (queue, own) = (recipient.create().await, other.create().await);
+    fails.store(true, Ordering::Relaxed);
+    let failed = error(ErrorType::Store("failed".into()));
+    for (queue, subscriber) in [(queue, &recipient), (own, &other)] {
+        assert_eq!(other.ask(queue.recipient(), Some(&queue.key), Command::Del).await, failed);
+        assert_eq!(subscriber.event().await, (queue.recipient(), Response::Deld));
+        assert_eq!(subscriber.core.borrow().subscriptions.in_force(), 0);
+        assert!(world.services.registry.find(&[queue.id()]).await.unwrap()[0].is_none());
+    }
+}
