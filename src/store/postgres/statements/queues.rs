@@ -37,8 +37,8 @@ pub(in super::super) const LINK_SET: i32 = 0;
 pub(in super::super) const LINK_TAKEN: i32 = 2;
 
 /// Sets a link and its data, or replaces its user data; answers one of the numbers above, or another when the queue has
-/// another link or other fixed data. Fixed data that is not there,
-/// which the Haskell server has for links of old, may be set.
+/// another link or other fixed data. Fixed data that is not there, which the Haskell server has for links of old, may be
+/// set.
 pub(in super::super) const SET_LINK: &str = "
     WITH queue AS (
         SELECT CASE
