@@ -54,7 +54,7 @@ pub struct Store {
     pub expiration: MessageExpiration,
     /// What a commit is good for.
     pub sync: Sync,
-    /// Whether messages of the Haskell server's files are imported with its queues, on the first start.
+    /// Whether the Haskell server's messages log is imported with its queues, on the first start.
     pub restore_messages: bool,
 }
 

@@ -66,7 +66,7 @@ pub(super) async fn transaction(client: &ClientWrapper, steps: Vec<Step<'_>>) ->
     for answer in answers.into_iter().chain(last) {
         results.push(answered(answer).await);
     }
-    judge(results)
+    judge(results, sound)
 }
 
 /// Does all steps, each on its own, in their order and one round trip.
@@ -121,8 +121,8 @@ async fn answered(mut answer: Answer<'_>) -> Result<Vec<Row>, Error> {
     Pin::new(&mut answer).take_output().unwrap_or_else(|| Ok(Vec::new()))
 }
 
-/// What the answers to `BEGIN`, the statements, and `COMMIT` or `ROLLBACK` say together.
-fn judge(mut results: Vec<Result<Vec<Row>, Error>>) -> Result<Vec<Vec<Row>>, Failure> {
+/// What the answers to `BEGIN`, the statements, and `COMMIT` (if it was `committed`) or `ROLLBACK` say together.
+fn judge(mut results: Vec<Result<Vec<Row>, Error>>, committed: bool) -> Result<Vec<Vec<Row>>, Failure> {
     let (last, first) = (results.pop(), results.first());
     // Without a transaction, each statement was one of its own.
     let begun = matches!(first, Some(Ok(_)));
@@ -139,7 +139,9 @@ fn judge(mut results: Vec<Result<Vec<Row>, Error>>) -> Result<Vec<Vec<Row>>, Fai
         (Err(error), _) | (Ok(_), Some(Err(error))) => error,
         (Ok(_), _) => return Err(Failure::Database(StoreError::Failed("nothing was done".into()))),
     };
-    Err(match begun && known {
+    // What the database calls an error has undone all; an answer that was not understood tells nothing.
+    let undone = !committed || error.as_db_error().is_some();
+    Err(match begun && known && undone {
         true if concerns_one(&error) => Failure::Statement(failed(&error)),
         true => Failure::Database(failed(&error)),
         false => Failure::Doubt(failed(&error)),
