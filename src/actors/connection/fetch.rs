@@ -39,6 +39,10 @@ fn deliver(cx: &JobContext, queues: Vec<QueueId>, peeked: Vec<Peeked>) {
     for (queue, peeked) in queues.into_iter().zip(peeked) {
         match peeked {
             Peeked::Empty | Peeked::Absent => {}
+            // It does not become readable by being asked for again; the next SUB is told.
+            Peeked::Unreadable(failure) => {
+                cx.services.store_failures.report(&failure);
+            }
             Peeked::Waiting => core.subscriptions.want(queue),
             Peeked::Message(first) => {
                 let FirstMessage { message, dh_secret } = *first;
