@@ -27,7 +27,9 @@ fn change(subject: &PostgresSubject, table: &str, columns: &str) {
 async fn a_queue_that_cannot_be_read_is_told_and_the_others_can_be_asked_for() {
     let subject = PostgresSubject::new();
     let store = opened(&subject).await;
-    for columns in ["status = 'garbage'", "recipient_keys = ''", "rcv_dh_secret = 'garbage'", "notifier_key = 'garbage'"] {
+    for columns in
+        ["status = 'garbage'", "recipient_keys = ''", "rcv_dh_secret = 'garbage'", "notifier_key = 'garbage'"]
+    {
         subject.sql("TRUNCATE messages, msg_queues");
         store.apply((1..=3).map(|n| create(rich_queue(n))).collect()).await.unwrap();
         change(&subject, "msg_queues", columns);
