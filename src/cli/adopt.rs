@@ -23,6 +23,7 @@ use super::console::Console;
 use super::error::CommandError;
 use super::import::{self, Files, MessageFiles};
 use crate::settings::Paths;
+use crate::store::files::is_store_log_present;
 use crate::store::postgres::connect::Connector;
 use crate::store::postgres::transfer::{PostgresSink, look};
 use crate::store::sqlite::StoreLock;
@@ -47,15 +48,16 @@ pub struct Decisions {
 /// There are a store and files that were not imported into it; or messages twice.
 pub fn look_at_files(paths: &Paths, decisions: Decisions) -> Result<Option<Files>, CommandError> {
     let store = paths.store();
-    if !store.exists() {
+    if !file::is_present(&store) {
         let files = Files::find(paths)?;
         return Ok((!files.is_empty()).then_some(files));
     }
-    if marker(paths).exists() || decisions.skip_warnings {
+    if file::is_present(&marker(paths)) || decisions.skip_warnings {
         return Ok(None);
     }
     let [queues, messages, journal] = paths.foreign_stores();
-    match [queues, messages, journal].iter().find(|path| path.exists()) {
+    let foreign = [messages, journal].into_iter().find(|path| file::is_present(path));
+    match is_store_log_present(&queues).then_some(queues).or(foreign) {
         None => Ok(None),
         Some(foreign) => Err(CommandError::refused(format!(
             "both {} and {} are there: it is not known which of them has the queues and messages of this server.\n\
@@ -105,13 +107,13 @@ pub fn adopt_journal(
     console: &mut Console<'_>,
 ) -> Result<(), CommandError> {
     let [_, _, journal] = paths.foreign_stores();
-    if !journal.exists() {
+    if !file::is_present(&journal) {
         return remove_marker(paths);
     }
     let found = look(connector)?;
     if found.messages {
         // The marker was written when there were no messages: they are the journal's.
-        return match marker(paths).exists() {
+        return match file::is_present(&marker(paths)) {
             true => rename_originals(paths, console),
             false if decisions.skip_warnings => Ok(()),
             false => Err(refuse_messages(&journal)),
@@ -158,12 +160,12 @@ fn remove_marker(paths: &Paths) -> Result<(), CommandError> {
 
 /// Finishes what an interrupted start has begun.
 fn finish_renaming(paths: &Paths, console: &mut Console<'_>) -> Result<(), CommandError> {
-    if !marker(paths).exists() {
+    if !file::is_present(&marker(paths)) {
         return Ok(());
     }
     let store = paths.store();
     let _lock = StoreLock::take(&store).map_err(|error| CommandError::refused(error.to_string()))?;
-    if store.exists() { rename_originals(paths, console) } else { remove_marker(paths) }
+    if file::is_present(&store) { rename_originals(paths, console) } else { remove_marker(paths) }
 }
 
 /// Renames the files that the marker names, then removes it.
@@ -331,5 +333,48 @@ mod tests {
         fs::create_dir(directory.directory.path().join("messages")).unwrap();
         let refusal = directory.adopt(USUAL).unwrap_err();
         assert!(refusal.contains("both") && refusal.contains("messages.log"), "{refusal}");
+    }
+
+    #[test]
+    fn a_store_log_that_lies_under_the_name_it_has_while_it_is_rewritten_is_imported() {
+        let directory = Directory::new();
+        let log = directory.directory.path().join("smp-server-store.log");
+        fs::rename(&log, file::with_suffix(&log, ".start")).unwrap();
+        directory.adopt(USUAL).unwrap();
+        assert_eq!(directory.names(), DONE);
+        assert_eq!(directory.store(), directory.contents);
+        fs::write(file::with_suffix(&log, ".start"), "").unwrap();
+        directory.adopt(USUAL).unwrap_err();
+    }
+
+    #[test]
+    fn links_that_lead_nowhere_are_not_taken_for_absent_files() {
+        for name in ["smp-server-store.log", "smp-server-messages.log", "smp-server.db"] {
+            let directory = Directory::new();
+            let path = directory.directory.path().join(name);
+            file::remove(&path).unwrap();
+            std::os::unix::fs::symlink("/nonexistent/volume", &path).unwrap();
+            let before = directory.names();
+            let refusal = directory.adopt(USUAL).unwrap_err();
+            assert!(refusal.contains(name), "{refusal}");
+            let after: Vec<_> = directory.names().into_iter().filter(|name| !name.ends_with(".lock")).collect();
+            assert_eq!(after, before, "{name}");
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn what_other_attempts_have_left_is_in_nobodys_way_and_no_backup_is_replaced() {
+        let directory = Directory::new();
+        let path = |name: &str| directory.directory.path().join(name);
+        let left = ["smp-server.db.import", "smp-server.db.import-journal", "smp-server-store.log.replay.tmp"];
+        left.iter().for_each(|name| fs::write(path(name), "left by a crash").unwrap());
+        let backups = ["smp-server-store.log.bak", "smp-server-messages.log.bak"];
+        backups.iter().for_each(|name| fs::write(path(name), "an older one").unwrap());
+        directory.adopt(USUAL).unwrap();
+        assert_eq!(directory.store(), directory.contents);
+        backups.iter().for_each(|name| assert_eq!(fs::read_to_string(path(name)).unwrap(), "an older one"));
+        assert!(path("smp-server-store.log.bak.1").exists() && path("smp-server-messages.log.bak.1").exists());
+        assert!(left.iter().all(|name| !path(name).exists()), "{:?}", directory.names());
     }
 }

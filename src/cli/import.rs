@@ -8,7 +8,7 @@ use super::error::CommandError;
 use super::replay::replay;
 use super::transfer::{Tally, move_all};
 use crate::settings::Paths;
-use crate::store::files::{JournalDirectory, MessageLog, NOTIFICATION_LOG, QueueLog};
+use crate::store::files::{JournalDirectory, MessageLog, NOTIFICATION_LOG, QueueLog, is_store_log_present};
 use crate::store::transfer::{Item, Put, Sink, Source, TransferError, file};
 
 /// Where the Haskell server has kept messages.
@@ -41,7 +41,7 @@ impl MessageFiles {
     /// Both are.
     pub fn find(paths: &Paths) -> Result<Option<Self>, CommandError> {
         let [_, log, journal] = paths.foreign_stores();
-        match (log.exists(), journal.exists()) {
+        match (file::is_present(&log), file::is_present(&journal)) {
             (true, true) => Err(CommandError::refused(format!(
                 "both {} and {} are there: it is not known which of them has the messages.\n\
                  The one that is newer and larger is likely the right one. Move the other one away.",
@@ -71,7 +71,7 @@ impl Files {
     /// Messages are there twice.
     pub fn find(paths: &Paths) -> Result<Self, CommandError> {
         let [queues, ..] = paths.foreign_stores();
-        Ok(Files { queues: queues.exists().then_some(queues), messages: MessageFiles::find(paths)? })
+        Ok(Files { queues: is_store_log_present(&queues).then_some(queues), messages: MessageFiles::find(paths)? })
     }
 
     /// Whether there is nothing to import.
@@ -174,7 +174,7 @@ pub fn back_up<'a>(paths: impl Iterator<Item = &'a Path>, console: &mut Console<
 /// The terminal failed.
 pub fn note_notifications(paths: &Paths, console: &mut Console<'_>) -> Result<(), CommandError> {
     let log = paths.log.join(NOTIFICATION_LOG);
-    if log.exists() {
+    if file::is_present(&log) {
         console.say(format_args!(
             "note: {} is left as it is: this version does not deliver notifications yet",
             log.display()

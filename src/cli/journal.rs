@@ -15,6 +15,7 @@ use crate::protocol::QueueId;
 use crate::settings::{self, Environment, Paths, StoreLocation};
 use crate::store::files::{
     JOURNAL_DIRECTORY, JournalDirectory, JournalWriter, LogFiles, MESSAGE_LOG, MessageLog, QueueLog, STORE_LOG,
+    is_store_log_present,
 };
 use crate::store::transfer::{Item, Put, Rejected, Sink, TransferError, file};
 
@@ -57,10 +58,10 @@ impl Journal {
     fn import(&self, console: &mut Console<'_>) -> Result<(), CommandError> {
         let (messages, directory) = (self.messages.display(), self.directory.display());
         self.refuse_both()?;
-        if self.directory.exists() {
+        if file::is_present(&self.directory) {
             return Err(refused(format!("{directory} already exists: there is nothing to import.")));
         }
-        if !self.messages.exists() {
+        if !file::is_present(&self.messages) {
             return Err(refused(format!("{messages} does not exist: there is nothing to import.")));
         }
         self.require_store_log()?;
@@ -86,7 +87,7 @@ impl Journal {
     fn export(&self, console: &mut Console<'_>) -> Result<(), CommandError> {
         let (messages, directory) = (self.messages.display(), self.directory.display());
         self.refuse_both()?;
-        if self.messages.exists() {
+        if file::is_present(&self.messages) {
             return Err(refused(format!("{messages} already exists: move it away to export the journal again.")));
         }
         if !self.directory.is_dir() {
@@ -130,7 +131,7 @@ impl Journal {
 
     /// Whichever of the two is newer, the operator has to say.
     fn refuse_both(&self) -> Result<(), CommandError> {
-        if self.messages.exists() && self.directory.exists() {
+        if file::is_present(&self.messages) && file::is_present(&self.directory) {
             return Err(refused(format!(
                 "both {} and {} are there.\nMove away the one with the older messages.",
                 self.messages.display(),
@@ -144,7 +145,7 @@ impl Journal {
         if matches!(self.location, StoreLocation::Memory) {
             return Err(refused("the store log is disabled: set `enable = on` in [STORE_LOG] of smp-server.ini."));
         }
-        if !self.store_log.exists() {
+        if !is_store_log_present(&self.store_log) {
             return Err(refused(format!(
                 "{} does not exist: without it, it is not known which queues there are.",
                 self.store_log.display()

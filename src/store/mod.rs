@@ -35,6 +35,14 @@ pub enum StoreError {
     /// keys.
     #[error("store failed: {0}")]
     Failed(String),
+    /// Some of what was asked for is there and cannot be read. Nothing is answered; the rest can be asked for without them.
+    #[error("store failed: {reason}")]
+    Unreadable {
+        /// Their places in what was asked for, from 0.
+        places: Vec<usize>,
+        /// Why, free of IDs and keys.
+        reason: String,
+    },
     /// The bounded line of waiting batches is full and stayed full.
     #[error("store is overloaded")]
     Overloaded,
@@ -72,6 +80,8 @@ pub enum Peeked {
     Waiting,
     /// This message.
     Message(Box<FirstMessage>),
+    /// A message that cannot be read.
+    Unreadable(StoreError),
 }
 
 /// How full a queue is.
@@ -117,7 +127,8 @@ pub struct ExpiryStep {
 /// Every call may be dropped at any point by its caller: what it had handed over is then done wholly or not at all.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// The queues that `ids` name for `party`, in the order of `ids`; `None` for those that name none.
+    /// The queues that `ids` name for `party`, in the order of `ids`; `None` for those that name none. One that another
+    /// server left as we cannot read it is told by [`StoreError::Unreadable`].
     async fn queues(&self, party: Party, ids: &[QueueId]) -> Result<Vec<Option<QueueRecord>>, StoreError>;
 
     /// The queues with these recipient IDs, in the order of `ids`, and whether each was empty at the same moment, as far as

@@ -53,6 +53,10 @@ fn deliver(cx: &JobContext, queues: Vec<QueueId>, peeked: Vec<Peeked>) {
         match peeked {
             Peeked::Empty => {}
             Peeked::Absent => core.on_deleted(queue),
+            // It does not become readable by being asked for again; the next SUB is told.
+            Peeked::Unreadable(failure) => {
+                cx.services.store_failures.report(&failure);
+            }
             Peeked::Waiting => core.subscriptions.want(queue),
             Peeked::Message(first) => {
                 let FirstMessage { message, dh_secret } = *first;

@@ -22,7 +22,7 @@ use crate::store::files::LogFiles;
 use crate::store::postgres::connect::Connector;
 use crate::store::postgres::transfer::{PostgresSink, PostgresSource, look};
 use crate::store::sqlite::transfer::{SqliteSink, SqliteSource};
-use crate::store::transfer::{Item, Put, Sink, Source, TransferError};
+use crate::store::transfer::{Item, Put, Sink, Source, TransferError, file};
 use plan::{Plan, Step};
 
 /// Runs the command.
@@ -204,7 +204,7 @@ const NO_SCHEMA: &str = "Check db_connection and db_schema of smp-server.ini, or
                          --schema.\nTo import messages, import the queues before them: `smp-server database import queues`.";
 
 fn refuse_file(path: &Path) -> Result<(), CommandError> {
-    match path.exists() {
+    match file::is_present(path) {
         true => {
             let path = path.display();
             Err(CommandError::refused(format!("{path} exists already.\nMove it away if it is not needed.")))

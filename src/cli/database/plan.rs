@@ -6,7 +6,9 @@ use super::arguments::{Action, DatabaseArguments, Kind, Table};
 use crate::cli::error::CommandError;
 use crate::cli::import::Files;
 use crate::settings::Paths;
+use crate::store::files::is_store_log_present;
 use crate::store::postgres::connect::Connector;
+use crate::store::transfer::file;
 
 /// How it is moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +66,7 @@ impl Plan {
         };
         let files = if from == Kind::Log { required(paths, table)? } else { Files::default() };
         let store = paths.store();
-        if from == Kind::Sqlite && !store.exists() {
+        if from == Kind::Sqlite && !file::is_present(&store) {
             return Err(refused(&format!("{} does not exist: there is nothing to be moved", store.display())));
         }
         let [queues, messages, _] = paths.foreign_stores();
@@ -138,8 +140,8 @@ impl Plan {
 /// What there is to import.
 fn found(paths: &Paths) -> Result<Kind, CommandError> {
     let [queues, messages, journal] = paths.foreign_stores();
-    let files = queues.exists() || messages.exists() || journal.exists();
-    match (files, paths.store().exists()) {
+    let files = is_store_log_present(&queues) || file::is_present(&messages) || file::is_present(&journal);
+    match (files, file::is_present(&paths.store())) {
         (true, true) => Err(refused(&format!(
             "both files of the Haskell server and {} are there.\nSay which is to be imported: --from log or --from sqlite.",
             paths.store().display()

@@ -11,9 +11,11 @@ use crate::cli::console::Console;
 use crate::cli::error::CommandError;
 use crate::cli::options::{Migrations, StartOptions};
 use crate::settings::{Database, Paths};
+use crate::store::files::is_store_log_present;
 use crate::store::postgres::connect::Connector;
 use crate::store::postgres::lock::SchemaLock;
 use crate::store::postgres::schema::{self, Change, Create, Preparation, Prepared, SchemaError, UnfinishedImport};
+use crate::store::transfer::file;
 
 /// The database of the settings, and where other stores would be.
 pub struct DatabaseStart<'a> {
@@ -108,30 +110,30 @@ impl DatabaseStart<'_> {
         let exists = schema_exists(client, self.connector.schema().as_str()).await?;
         let [store_log, messages_log, journal] = self.paths.foreign_stores();
         let schema = self.connector.schema();
-        let refusal = if store_log.exists() && exists && !self.database.store_log {
+        let refusal = if is_store_log_present(&store_log) && exists && !self.database.store_log {
             format!(
                 "both {} and the schema {schema} are there. Move the file away if the queues in the database are the right \
                  ones; delete the schema (`smp-server database delete`) if those of the file are.",
                 store_log.display()
             )
-        } else if store_log.exists() && !exists {
+        } else if is_store_log_present(&store_log) && !exists {
             format!(
                 "store_queues is `database`, and {} is there. Import it by `smp-server database import`.",
                 store_log.display()
             )
-        } else if messages_log.exists() {
+        } else if file::is_present(&messages_log) {
             format!(
                 "messages are kept in the database, and {} is there. Import it by `smp-server database import --table \
                  messages`, or move it away.",
                 messages_log.display()
             )
-        } else if journal.exists() && !self.database.import_journal {
+        } else if file::is_present(&journal) && !self.database.import_journal {
             format!(
                 "store_messages is `database`, and {} is there. Set store_messages to `journal` to have it imported on \
                  start, or move it away.",
                 journal.display()
             )
-        } else if self.paths.store().exists() && !exists && !options.skip_warnings {
+        } else if file::is_present(&self.paths.store()) && !exists && !options.skip_warnings {
             format!(
                 "store_queues is `database`, and the embedded store {} is there. Import it by `smp-server database \
                  import`, or pass --skip-warnings to start with an empty database.",

@@ -167,7 +167,7 @@ pub fn peeked(peeked: Peeked) -> Option<FirstMessage> {
     match peeked {
         Peeked::Absent | Peeked::Empty => None,
         Peeked::Message(first) => Some(*first),
-        Peeked::Waiting => panic!("not read"),
+        Peeked::Waiting | Peeked::Unreadable(_) => panic!("not read"),
     }
 }
 

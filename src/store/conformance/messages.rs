@@ -179,6 +179,7 @@ pub async fn no_more_first_messages_are_read_than_asked_for(subject: &dyn Subjec
             Peeked::Empty => '-',
             Peeked::Waiting => 'w',
             Peeked::Message(_) => 'm',
+            Peeked::Unreadable(_) => '!',
         };
         peeked.iter().map(kind).collect()
     };

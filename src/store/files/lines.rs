@@ -19,11 +19,19 @@ pub(super) enum Line<'a> {
     Whole(&'a [u8]),
     /// It is longer than allowed.
     TooLong,
+    /// The file ends within it: it was cut, however good what is left may look, and what came after it is missing.
+    Cut,
 }
 
-impl Line<'_> {
-    /// What is wrong with [`Line::TooLong`].
-    pub(super) const TOO_LONG: LineError = LineError("the line is too long");
+impl<'a> Line<'a> {
+    /// The bytes of a whole line, or what is wrong with it.
+    pub(super) fn whole(self) -> Result<&'a [u8], LineError> {
+        match self {
+            Line::Whole(line) => Ok(line),
+            Line::TooLong => Err(LineError("the line is too long")),
+            Line::Cut => Err(LineError("the file ends within this line: what came after is missing")),
+        }
+    }
 }
 
 /// A file that is read line by line.
@@ -60,7 +68,7 @@ impl Lines {
         self.number += 1;
         self.line.clear();
         let (before, mut long) = (self.read, false);
-        loop {
+        let cut = loop {
             let available = self.file.fill_buf().map_err(TransferError::file(&self.path))?;
             let end = available.iter().position(|byte| *byte == b'\n');
             let part = available.get(..end.unwrap_or(available.len())).unwrap_or_default();
@@ -72,13 +80,14 @@ impl Lines {
             self.file.consume(taken);
             self.read += taken as u64;
             if end.is_some() || taken == 0 {
-                break;
+                break end.is_none();
             }
-        }
-        Ok(match long {
+        };
+        Ok(match (long, cut) {
             _ if self.read == before => None,
-            true => Some(Line::TooLong),
-            false => Some(Line::Whole(&self.line)),
+            (true, _) => Some(Line::TooLong),
+            (false, true) => Some(Line::Cut),
+            (false, false) => Some(Line::Whole(&self.line)),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::lines::{Line, Lines};
+use super::lines::Lines;
 use super::message;
 use crate::store::transfer::{Damage, Item, Source, TransferError};
 
@@ -26,8 +26,7 @@ impl Source for MessageLog {
         loop {
             let parsed = match self.lines.next()? {
                 None => return Ok(None),
-                Some(Line::Whole(line)) => message::read_logged(line),
-                Some(Line::TooLong) => Err(Line::TOO_LONG),
+                Some(line) => line.whole().and_then(message::read_logged),
             };
             match parsed {
                 Ok((queue, message)) => return Ok(Some(Item::Message(queue, Box::new(message)))),

@@ -31,7 +31,7 @@ pub use journal::{JournalDirectory, JournalWriter};
 pub use lines::MAX_LINE_BYTES;
 pub use message_log::MessageLog;
 pub use notification::{NotificationLog, NotificationLogWriter};
-pub use queue_log::{Ineffective, QueueLog, Replay};
+pub use queue_log::{Ineffective, QueueLog, Replay, is_store_log_present};
 pub use text::LineError;
 pub use writers::LogFiles;
 

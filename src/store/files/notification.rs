@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::lines::{Line, Lines};
+use super::lines::Lines;
 use super::new_file::NewFile;
 use super::text::{Fields, LineError, Put, put_base64};
 use crate::protocol::crypto::Nonce;
@@ -83,8 +83,7 @@ impl NotificationLog {
         loop {
             let parsed = match self.lines.next()? {
                 None => return Ok(None),
-                Some(Line::Whole(line)) => Notification::read(line),
-                Some(Line::TooLong) => Err(Line::TOO_LONG),
+                Some(line) => line.whole().and_then(Notification::read),
             };
             match parsed {
                 Ok(notification) => return Ok(Some(notification)),

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::lines::{Line, Lines};
+use super::lines::Lines;
 use super::store_log::{ServiceParty, StoreLogRecord};
 use crate::protocol::handshake::ServiceRole;
 use crate::protocol::{QueueId, ServiceId};
@@ -157,14 +157,20 @@ pub(super) fn rewritten_from(log: &Path) -> PathBuf {
     file::with_suffix(log, ".start")
 }
 
+/// Whether there is a store log, be it one that the reference was interrupted in beginning to rewrite: then nothing has the
+/// log's own name.
+pub fn is_store_log_present(log: &Path) -> bool {
+    file::is_present(log) || file::is_present(&rewritten_from(log))
+}
+
 /// Does what the reference does at its next start: the part that was written is kept as a backup, the whole log gets its
 /// name back.
 fn put_back_interrupted(log: &Path) -> Result<(), TransferError> {
     let whole = rewritten_from(log);
-    if !whole.exists() {
+    if !file::is_present(&whole) {
         return Ok(());
     }
-    if log.exists() {
+    if file::is_present(log) {
         file::back_up(log)?;
     }
     file::rename(&whole, log)
@@ -179,8 +185,7 @@ fn replay_lines(
     loop {
         let record = match lines.next()? {
             None => break,
-            Some(Line::Whole(line)) => StoreLogRecord::read(line),
-            Some(Line::TooLong) => Err(Line::TOO_LONG),
+            Some(line) => line.whole().and_then(StoreLogRecord::read),
         };
         match record {
             Err(reason) => tell(Replay::Damaged(lines.damage(reason))),

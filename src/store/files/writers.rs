@@ -7,7 +7,7 @@ use super::message;
 use super::new_file::NewFile;
 use super::queue_log::rewritten_from;
 use super::store_log::StoreLogRecord;
-use crate::store::transfer::{Item, Put, Sink, TransferError};
+use crate::store::transfer::{Item, Put, Sink, TransferError, file};
 
 /// Writes a store log (services and queues), a messages log, or both. They appear under their names when the sink is
 /// finished, the store log last: when it is there, so are the messages.
@@ -26,7 +26,7 @@ impl LogFiles {
     /// A file cannot be made; or there is a store log that the reference did not finish to rewrite, which it would read in
     /// the place of ours.
     pub fn create(queues: Option<&Path>, messages: Option<&Path>) -> Result<Self, TransferError> {
-        if let Some(older) = queues.map(rewritten_from).filter(|older| older.exists()) {
+        if let Some(older) = queues.map(rewritten_from).filter(|older| file::is_present(older)) {
             return Err(TransferError::file(&older)(io::ErrorKind::AlreadyExists.into()));
         }
         let create = |path: Option<&Path>| path.map(NewFile::create).transpose();

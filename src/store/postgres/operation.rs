@@ -199,7 +199,8 @@ fn outcome(op: &Op, row: Option<&Row>) -> Result<OpOutcome, ColumnError> {
         }),
         Op::SetNotifier { .. } | Op::DeleteNotifier { .. } => Ok(match columns.take()? {
             true => OpOutcome::Duplicate,
-            false => OpOutcome::NotifierWas(columns::notifier(&mut columns)?.map(Box::new)),
+            // One that cannot be read is none that anything could have been delivered to.
+            false => OpOutcome::NotifierWas(columns::notifier(&mut columns).ok().flatten().map(Box::new)),
         }),
         Op::Touch { .. } => Ok(if columns.take()? { OpOutcome::Done } else { OpOutcome::NoQueue }),
         Op::Send(_) => sent(&mut columns),
@@ -225,6 +226,7 @@ fn sent(columns: &mut Columns<'_>) -> Result<OpOutcome, ColumnError> {
 fn acknowledged(columns: &mut Columns<'_>, with_next: bool) -> Result<OpOutcome, ColumnError> {
     let deleted = columns.take()?;
     let more = columns.peek::<Option<i64>>()?.is_some();
-    let next = if with_next && more { Some(Box::new(columns::message(columns)?)) } else { None };
+    // One that cannot be read must not fail what was done: who fetches it is told.
+    let next = if with_next && more { columns::message(columns).ok().map(Box::new) } else { None };
     Ok(OpOutcome::Acknowledged { deleted, next, more })
 }

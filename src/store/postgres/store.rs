@@ -167,7 +167,7 @@ impl PostgresStore {
         let mut params: Vec<Param<'static>> = vec![Box::new(ids.to_vec())];
         params.extend(more.map(|more| Box::new(more) as Param<'static>));
         let rows = self.read(sql, size_of_val(ids), params).await?;
-        placed(&rows, ids.len(), absent, value).map_err(unreadable)
+        placed(&rows, ids.len(), absent, value)
     }
 
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError> {
@@ -180,21 +180,34 @@ impl PostgresStore {
     }
 }
 
+/// The value of each place; or the places of all rows that cannot be read, so that the others need not suffer from them.
 fn placed<T: Clone>(
     rows: &[Row],
     places: usize,
     absent: T,
     value: impl Fn(&mut Columns<'_>) -> Result<T, ColumnError>,
-) -> Result<Vec<T>, ColumnError> {
+) -> Result<Vec<T>, StoreError> {
     let mut values = vec![absent; places];
+    let mut wrong = Vec::new();
     for row in rows {
         let mut columns = Columns::from(row, 0);
-        let place = usize::try_from(columns.take::<i64>()? - 1).ok();
-        if let Some(slot) = place.and_then(|place| values.get_mut(place)) {
-            *slot = value(&mut columns)?;
+        let number = columns.take::<i64>().map_err(unreadable)?;
+        let Some((place, slot)) = usize::try_from(number - 1).ok().and_then(|at| Some((at, values.get_mut(at)?)))
+        else {
+            continue;
+        };
+        match value(&mut columns) {
+            Ok(value) => *slot = value,
+            Err(error) => wrong.push((place, error)),
         }
     }
-    Ok(values)
+    match wrong.first() {
+        None => Ok(values),
+        Some((_, error)) => {
+            let (reason, places) = (error.to_string(), wrong.iter().map(|(place, _)| *place).collect());
+            Err(StoreError::Unreadable { places, reason })
+        }
+    }
 }
 
 /// What stands first in a queue: whether there is a message, the queue's secret, the message if it was read.
@@ -215,7 +228,8 @@ fn to_subscribe(columns: &mut Columns<'_>) -> Result<(QueueRecord, Contents), Co
 
 fn queue_state(columns: &mut Columns<'_>) -> Result<QueueState, ColumnError> {
     let size = columns.take::<i64>()?.unsigned_abs();
-    let Some(id) = columns.take()? else { return Ok(QueueState { size, first: None }) };
+    // An ID that cannot be read cannot be told either.
+    let Ok(Some(id)) = columns.take() else { return Ok(QueueState { size, first: None }) };
     let timestamp = Timestamp { seconds: columns.take()?, nanoseconds: 0 };
     Ok(QueueState { size, first: Some(MessageSummary { id, timestamp, quota: columns.take()? }) })
 }
@@ -249,7 +263,10 @@ impl Store for PostgresStore {
 
     async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.read_each(sql::FIRST_MESSAGES, ids, Some(limit), Peeked::Absent, peeked).await
+        let value = |columns: &mut Columns<'_>| {
+            Ok(peeked(columns).unwrap_or_else(|error| Peeked::Unreadable(unreadable(error))))
+        };
+        self.read_each(sql::FIRST_MESSAGES, ids, Some(limit), Peeked::Absent, value).await
     }
 
     async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError> {

@@ -31,6 +31,12 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), TransferError> {
     sync_directory_of(to)
 }
 
+/// Whether there is something of this name, be it a link that leads nowhere (to a volume that is not mounted), or in a
+/// directory that may not be looked at: who takes such for nothing goes on without what it holds.
+pub fn is_present(path: &Path) -> bool {
+    path.symlink_metadata().err().is_none_or(|error| error.kind() != std::io::ErrorKind::NotFound)
+}
+
 /// Deletes a file that may not be there.
 ///
 /// # Errors

@@ -37,6 +37,8 @@ pub fn party(command: &Command) -> Option<Party> {
 #[derive(Debug, Default)]
 pub struct Records {
     records: HashMap<(Party, QueueId), Option<QueueRecord>>,
+    /// Those that are there and cannot be read, and what is answered to their commands.
+    unreadable: HashMap<(Party, QueueId), ErrorType>,
     /// Queues to be subscribed that were empty when their marks stood here.
     empty: HashMap<QueueId, Mark>,
 }
@@ -45,19 +47,37 @@ impl Records {
     /// Loads the queues of `commands` that are not loaded yet: one call of the store a party.
     pub async fn load(&mut self, cx: &JobContext, commands: &VecDeque<ClientTransmission>) -> Result<(), ErrorType> {
         for party in [Party::Recipient, Party::Sender, Party::Link, Party::Notifier] {
-            let missing = self.missing(party, commands);
+            let mut missing = self.missing(party, commands);
             if missing.is_empty() {
                 continue;
             }
             let subscribes = party == Party::Recipient && commands.iter().any(|t| t.command == Command::Sub);
-            let loaded = match subscribes {
-                true => self.load_to_subscribe(cx, &missing).await,
-                false => cx.services.store.queues(party, &missing).await,
-            };
+            let mut loaded = self.ask(cx, party, &missing, subscribes).await;
+            if let Err(failure @ StoreError::Unreadable { places, .. }) = &loaded {
+                let answer = super::store_error(cx, failure);
+                let unreadable = places.iter().filter_map(|place| missing.get(*place));
+                self.unreadable.extend(unreadable.map(|id| ((party, *id), answer.clone())));
+                missing.retain(|id| !self.unreadable.contains_key(&(party, *id)));
+                loaded = self.ask(cx, party, &missing, subscribes).await;
+            }
             let loaded = loaded.map_err(|failure| super::store_error(cx, &failure))?;
             self.records.extend(missing.into_iter().map(|id| (party, id)).zip(loaded));
         }
         Ok(())
+    }
+
+    async fn ask(
+        &mut self,
+        cx: &JobContext,
+        party: Party,
+        ids: &[QueueId],
+        subscribes: bool,
+    ) -> Result<Vec<Option<QueueRecord>>, StoreError> {
+        match subscribes {
+            _ if ids.is_empty() => Ok(Vec::new()),
+            true => self.load_to_subscribe(cx, ids).await,
+            false => cx.services.store.queues(party, ids).await,
+        }
     }
 
     /// The queues, remembering which are empty: they need not be looked at once they are subscribed.
@@ -81,6 +101,11 @@ impl Records {
         Ok(records)
     }
 
+    /// What to answer to a command whose queue cannot be read.
+    pub fn failure(&self, transmission: &ClientTransmission) -> Option<ErrorType> {
+        self.unreadable.get(&key(transmission)?).cloned()
+    }
+
     /// Since when the queue that a command subscribes to is known to be empty.
     pub fn empty_since(&self, transmission: &ClientTransmission) -> Option<Mark> {
         self.empty.get(&key(transmission)?.1).copied()
@@ -89,10 +114,14 @@ impl Records {
     fn missing(&self, party: Party, commands: &VecDeque<ClientTransmission>) -> Vec<QueueId> {
         let wanted: HashSet<QueueId> = commands
             .iter()
-            .filter_map(|t| key(t).filter(|key| key.0 == party && !self.records.contains_key(key)))
+            .filter_map(|t| key(t).filter(|key| key.0 == party && !self.knows(key)))
             .map(|key| key.1)
             .collect();
         wanted.into_iter().collect()
+    }
+
+    fn knows(&self, key: &(Party, QueueId)) -> bool {
+        self.records.contains_key(key) || self.unreadable.contains_key(key)
     }
 
     /// The queue that a command names, if there is one.

@@ -89,6 +89,10 @@ async fn next_segment(
     }
     let mut effort = 0;
     while let Some(transmission) = commands.pop_front() {
+        if let Some(failure) = records.failure(&transmission) {
+            refused.push(error(transmission.correlation_id, transmission.entity_id, failure));
+            continue;
+        }
         let record = records.of(&transmission);
         if !segment.admits(&transmission, record) {
             commands.push_front(transmission);
@@ -192,8 +196,8 @@ fn activate(core: &mut Core, activations: Vec<Activation>) -> Vec<Answer> {
             continue;
         }
         match first {
-            // An absent queue has no activation.
-            First::Nothing | First::Absent => {}
+            // An absent queue, and one that cannot be read, has no activation.
+            First::Nothing | First::Absent | First::Unreadable(_) => {}
             First::New => core.subscriptions.is_new(queue),
             First::Waiting => core.subscriptions.want(queue),
             First::Message(first) => {
@@ -216,7 +220,7 @@ fn error(correlation_id: CorrelationId, entity_id: EntityId, error: ErrorType) -
 fn store_error(cx: &JobContext, failure: &StoreError) -> ErrorType {
     cx.services.store_failures.report(failure);
     let told = match failure {
-        StoreError::Failed(_) => "failed",
+        StoreError::Failed(_) | StoreError::Unreadable { .. } => "failed",
         StoreError::Overloaded => "overloaded",
         StoreError::Closed => "closed",
     };

@@ -76,6 +76,7 @@ async fn get(cx: &JobContext, segment: &mut Segment) {
     settle(cx, segment, &positions, read, |nth, peeked| match (peeked, queues.get(nth)) {
         (Peeked::Message(first), Some(queue)) => got(cx, *queue, &first),
         (Peeked::Absent, _) => Response::Err(ErrorType::Auth),
+        (Peeked::Unreadable(failure), _) => Response::Err(store_error(cx, &failure)),
         _ => Response::Ok,
     });
 }

@@ -12,7 +12,7 @@ use crate::protocol::keys::PublicDhKey;
 use crate::protocol::response::{QueueIds, Response};
 use crate::protocol::transmission::ClientTransmission;
 use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
-use crate::store::{DhSecret, FirstMessage, NewQueue, Op, Peeked, QueueRecord, Timestamp};
+use crate::store::{DhSecret, FirstMessage, NewQueue, Op, Peeked, QueueRecord, StoreError, Timestamp};
 
 /// Where a command stands. Each phase of a segment moves its steps on; all end as [`Step::Answered`].
 #[derive(Debug)]
@@ -166,6 +166,8 @@ pub enum First {
     Waiting,
     /// No such queue any more.
     Absent,
+    /// A message that cannot be read.
+    Unreadable(StoreError),
 }
 
 impl From<Peeked> for First {
@@ -175,6 +177,7 @@ impl From<Peeked> for First {
             Peeked::Empty => First::Nothing,
             Peeked::Waiting => First::Waiting,
             Peeked::Message(first) => First::Message(first),
+            Peeked::Unreadable(failure) => First::Unreadable(failure),
         }
     }
 }

@@ -87,11 +87,18 @@ impl Wanted {
 
 async fn answer(cx: &JobContext, segment: &mut Segment, wanted: Vec<Wanted>, epochs: Vec<Epoch>, firsts: Vec<First>) {
     let mut gone = Vec::new();
+    let mut unreadable: Option<(Vec<Wanted>, ErrorType)> = None;
     for ((wanted, epoch), first) in wanted.into_iter().zip(epochs).zip(firsts) {
         match first {
             First::Absent => gone.push(wanted),
+            First::Unreadable(failure) => {
+                unreadable.get_or_insert_with(|| (Vec::new(), store_error(cx, &failure))).0.push(wanted);
+            }
             first => settle(segment, &wanted, Activation { queue: wanted.queue, epoch, first }),
         }
+    }
+    if let Some((wanted, reason)) = unreadable {
+        give_up(cx, segment, &wanted, &reason).await;
     }
     if !gone.is_empty() {
         // Deleted since it was loaded.

@@ -6,6 +6,7 @@ mod commands;
 mod looking;
 mod peer;
 mod subscriptions;
+mod unreadable;
 
 use self::peer::Peer;
 pub(crate) use self::peer::World;

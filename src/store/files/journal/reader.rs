@@ -1,7 +1,7 @@
 //! A journal directory as a source of messages.
 
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use super::state::{Position, State};
 use super::walk::{Found, Walk};
 use super::{journal_path, state_path};
 use crate::protocol::QueueId;
-use crate::store::files::lines::{Line, Lines};
+use crate::store::files::lines::Lines;
 use crate::store::files::message;
 use crate::store::transfer::file::with_suffix;
 use crate::store::transfer::{Damage, Item, Source, TransferError};
@@ -65,7 +65,13 @@ impl OpenQueue {
     /// `None` if it has no messages or cannot be read.
     fn open(found: Found, damaged: &mut dyn FnMut(Damage)) -> Result<Option<Self>, TransferError> {
         let path = state_path(&found.path, &found.id);
-        let (state, wrong) = last_state(&read_state(&path)?);
+        let (state, wrong) = match read_state(&path)? {
+            Some(tail) => last_state(&tail),
+            None if has_messages(&found.path)? => {
+                (None, Some("the file is missing, the queue's messages cannot be found"))
+            }
+            None => (None, None),
+        };
         wrong.into_iter().for_each(|reason| damaged(Damage { file: path.clone(), line: 0, reason: reason.to_owned() }));
         let state = state.filter(|state| state.size > 0);
         Ok(state.map(|state| OpenQueue { id: found.queue, ranges: ranges(&found.path, &state), reading: None }))
@@ -151,8 +157,7 @@ impl Reading {
                     }
                     return Ok(None);
                 }
-                Some(Line::Whole(line)) => message::read(line),
-                Some(Line::TooLong) => Err(Line::TOO_LONG),
+                Some(line) => line.whole().and_then(message::read),
             };
             self.left = self.left.saturating_sub(1);
             match parsed {
@@ -166,16 +171,30 @@ impl Reading {
 /// Two lines of a state are much shorter.
 const STATE_TAIL_BYTES: u64 = 4096;
 
-/// The end of a queue's state; nothing if there is none. A state that is being replaced lies under another name until its
+/// Whether there is a file of messages in a queue's directory with anything in it. Before the first message, the state is
+/// there.
+fn has_messages(directory: &Path) -> Result<bool, TransferError> {
+    let failed = || TransferError::file(directory);
+    for entry in fs::read_dir(directory).map_err(failed())? {
+        let entry = entry.map_err(failed())?;
+        if entry.file_name().to_string_lossy().starts_with("messages.") && entry.metadata().map_err(failed())?.len() > 0
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The end of a queue's state; `None` if there is none. A state that is being replaced lies under another name until its
 /// successor is written.
-fn read_state(path: &Path) -> Result<Vec<u8>, TransferError> {
+fn read_state(path: &Path) -> Result<Option<Vec<u8>>, TransferError> {
     for path in [&with_suffix(path, ".bak"), path] {
         match read_tail(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => return other.map_err(TransferError::file(path)),
+            other => return other.map(Some).map_err(TransferError::file(path)),
         }
     }
-    Ok(Vec::new())
+    Ok(None)
 }
 
 fn read_tail(path: &Path) -> io::Result<Vec<u8>> {

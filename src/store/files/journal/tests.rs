@@ -182,3 +182,14 @@ fn what_is_no_queue_s_directory_is_told() {
     let relative: Vec<_> = damaged.iter().map(|path| path.strip_prefix(journal.root.path()).unwrap()).collect();
     assert_eq!(relative, [Path::new("AQ/EBAQ"), Path::new("notes.txt")]);
 }
+
+#[test]
+fn messages_without_a_state_are_told() {
+    let journal = Journal::new("").with("A", MESSAGES[0]);
+    fs::remove_file(journal.state_path()).unwrap();
+    let (messages, damaged) = journal.read();
+    assert_eq!((messages, damaged.len()), (vec![], 1));
+    assert!(damaged[0].1.contains("missing"), "{damaged:?}");
+    fs::write(super::journal_path(&journal.directory, "A"), "").unwrap();
+    assert_eq!(journal.read(), (vec![], vec![]), "before the first message there is none");
+}

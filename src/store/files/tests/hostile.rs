@@ -75,9 +75,25 @@ proptest! {
     }
 }
 
-/// Writes a file of `lines`, the last one without an end.
+/// Writes a file of `lines`.
 fn file(path: &Path, lines: &[&[u8]]) {
-    fs::write(path, lines.join(&b"\n"[..])).unwrap();
+    fs::write(path, [&lines.join(&b"\n"[..])[..], b"\n"].concat()).unwrap();
+}
+
+#[test]
+fn a_last_line_without_an_end_was_cut_however_good_it_looks() {
+    let directory = tempfile::tempdir().unwrap();
+    let (messages, queues) = (directory.path().join("messages.log"), directory.path().join("store.log"));
+    // A body that was longer, and a queue that was blocked.
+    let message = "v3 KqCHNCMjCJ0FBSBoYBoVKLfVEr4z2Akk UnyihhwA3Ag8KXi1eiHBUe_Y37nTmk54 1700000003 flags=T eHh4";
+    fs::write(&messages, format!("{message}\n{message}")).unwrap();
+    let (items, damaged) = read_all(&mut MessageLog::open(&messages).unwrap());
+    assert_eq!((items.len(), damaged.len(), damaged[0].line), (1, 1, 2));
+    let text = fs::read_to_string(vector("smp-server-store.compacted.log")).unwrap();
+    let create = text.lines().find(|line| line.contains(" status=blocked")).unwrap();
+    fs::write(&queues, create.split_once(" status=").unwrap().0).unwrap();
+    let (log, damaged, _) = replay(&queues);
+    assert_eq!((log.counts(), damaged.len(), damaged[0].line), ((0, 0), 1, 1));
 }
 
 #[test]

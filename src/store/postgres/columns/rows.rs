@@ -169,7 +169,8 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The record in the next 14 columns, the first of [`QUEUE_COLUMNS`].
+/// The record in the next 14 columns, the first of [`QUEUE_COLUMNS`]. The other server takes link IDs of any length, and even
+/// an empty one; by one that has not ours nobody can find the queue, which is taken for one without a link.
 ///
 /// # Errors
 /// A column holds what is no value of it.
@@ -184,7 +185,7 @@ pub fn queue_record(columns: &mut Columns<'_>) -> Result<QueueRecord, ColumnErro
         notifier: notifier(columns)?,
         status: columns.take()?,
         updated_at: columns.take()?,
-        link_id: columns.take()?,
+        link_id: columns.take::<Option<&[u8]>>()?.and_then(QueueId::from_slice),
         recipient_service: columns.take()?,
     })
 }

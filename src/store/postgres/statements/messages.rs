@@ -7,7 +7,8 @@
 /// (or NULL), whether to delete the link. Columns: whether the queue is active, messages there were (without the expired
 /// ones), expired messages, number of the appended message or marker (or NULL), whether it is a marker.
 ///
-/// A queue that was given a marker takes nothing until it is empty, which `msg_can_write` remembers.
+/// A queue that was given a marker takes nothing until it is empty, which `msg_can_write` remembers. Whether it is empty, its
+/// messages say and not their count: a wrong one would leave it full for ever, or its subscriber without the message.
 pub(in super::super) const SEND: &str = "
     WITH queue AS (
         SELECT status = 'active' AS active, msg_can_write, msg_queue_size
@@ -17,9 +18,14 @@ pub(in super::super) const SEND: &str = "
         WHERE queue.active AND recipient_id = $1::bytea AND msg_ts < $7::bigint AND NOT msg_quota
         RETURNING 1
     ), state AS (
-        SELECT active, greatest(msg_queue_size - deleted, 0) AS size, deleted,
-            active AND (msg_can_write OR msg_queue_size <= deleted) AS writes
-        FROM queue, (SELECT count(*) AS deleted FROM expired) AS counted
+        SELECT active, CASE WHEN filled THEN greatest(msg_queue_size - deleted, 1) ELSE 0 END AS size, deleted,
+            active AND (msg_can_write OR NOT filled) AS writes
+        FROM queue, (SELECT count(*) AS deleted FROM expired) AS counted, (
+            SELECT EXISTS (
+                SELECT 1 FROM messages AS m
+                WHERE m.recipient_id = $1::bytea AND (m.msg_quota OR coalesce(m.msg_ts >= $7::bigint, TRUE))
+            ) AS filled
+        ) AS looked
     ), appended AS (
         INSERT INTO messages (recipient_id, msg_id, msg_ts, msg_quota, msg_ntf_flag, msg_body)
         SELECT $1::bytea, $2::bytea, $3::bigint, size >= $6::bigint, $4::boolean AND size < $6::bigint,
@@ -68,7 +74,7 @@ pub(in super::super) const ACKNOWLEDGE: &str = "
         UPDATE msg_queues AS q SET
             msg_can_write = next.message_id IS NULL OR q.msg_can_write OR q.msg_queue_size <= 1,
             msg_queue_expire = next.message_id IS NOT NULL AND q.msg_queue_size > 1,
-            msg_queue_size = CASE WHEN next.message_id IS NULL THEN 0 ELSE greatest(q.msg_queue_size - 1, 0) END
+            msg_queue_size = CASE WHEN next.message_id IS NULL THEN 0 ELSE greatest(q.msg_queue_size - 1, 1) END
         FROM queue LEFT JOIN deleted ON TRUE LEFT JOIN next ON TRUE
         WHERE q.recipient_id = $1::bytea
             AND (deleted.message_id IS NOT NULL OR (next.message_id IS NULL AND q.msg_queue_size <> 0))

@@ -2,6 +2,7 @@
 //! that fails.
 
 mod conformance;
+mod foreign;
 mod outages;
 mod proxy;
 mod round_trips;

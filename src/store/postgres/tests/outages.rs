@@ -40,7 +40,7 @@ async fn try_send(store: &Arc<dyn Store>, op: Op) -> bool {
             true
         }
         Err(StoreError::Failed(_) | StoreError::Overloaded) => false,
-        Err(StoreError::Closed) => panic!("closed"),
+        Err(error @ (StoreError::Closed | StoreError::Unreadable { .. })) => panic!("{error}"),
     }
 }
 

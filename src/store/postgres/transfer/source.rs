@@ -110,7 +110,12 @@ impl PostgresSource {
         self.last = last;
         for row in &rows {
             match queue(row) {
-                Ok(queue) => self.queues.push_back(Box::new(queue)),
+                Ok(queue) => {
+                    if queue.record.link_id.is_none() && has_link(row) {
+                        damaged(damage("msg_queues", UNUSABLE_LINK.to_owned()));
+                    }
+                    self.queues.push_back(Box::new(queue));
+                }
                 Err(error) => damaged(damage("msg_queues", format!("{error}; left out with its messages"))),
             }
         }
@@ -208,6 +213,13 @@ fn queue(row: &Row) -> Result<NewQueue, columns::ColumnError> {
     let data = columns::link_data(&mut columns)?;
     let link_data = record.link_id.map(|_| data);
     Ok(NewQueue { record, link_data })
+}
+
+const UNUSABLE_LINK: &str = "a link's ID is not 24 bytes long; the queue is taken without its link";
+
+/// Whether a link stands in a queue's row.
+fn has_link(row: &Row) -> bool {
+    row.try_get::<_, Option<&[u8]>>("link_id").is_ok_and(|id| id.is_some())
 }
 
 /// Damage of a row of this table.

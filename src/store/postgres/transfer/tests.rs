@@ -196,15 +196,18 @@ fn a_row_that_cannot_be_read_is_damage() {
     let (schema, connector) = schema();
     let contents = Contents::random(6, 2);
     write(&connector, &contents);
-    let id = contents.queues.keys().nth(2).unwrap();
-    schema.sql(format!("UPDATE msg_queues SET recipient_keys = 'x' WHERE recipient_id = '\\x{}'", hex(id)));
+    let ids: Vec<_> = contents.queues.keys().map(hex).collect();
+    schema.sql(format!("UPDATE msg_queues SET recipient_keys = 'x' WHERE recipient_id = '\\x{}'", ids[2]));
+    // The queue comes all the same.
+    schema.sql(format!("UPDATE msg_queues SET link_id = 'x' WHERE recipient_id = '\\x{}'", ids[4]));
     let (mut damages, mut queues) = (Vec::new(), 0);
     let mut source = PostgresSource::open(&connector).unwrap();
     while let Some(item) = source.next(&mut |damage| damages.push(damage.to_string())).unwrap() {
         queues += u32::from(matches!(item, Item::Queue(_)));
     }
-    assert_eq!((queues, damages.len()), (5, 1));
+    assert_eq!((queues, damages.len()), (5, 2));
     assert!(damages[0].starts_with("msg_queues: the column recipient_keys"), "{damages:?}");
+    assert!(damages[1].starts_with("msg_queues: a link's ID"), "{damages:?}");
 }
 
 #[test]

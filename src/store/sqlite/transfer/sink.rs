@@ -176,7 +176,7 @@ impl Sink for SqliteSink {
 /// Takes the lock of a store that must not be there.
 fn lock_absent(path: &Path) -> Result<StoreLock, TransferError> {
     let lock = take_lock(path)?;
-    if path.exists() {
+    if file::is_present(path) {
         return Err(TransferError::Store(format!(
             "{} exists already.\nMove it away if its queues and messages are not needed.",
             path.display()
