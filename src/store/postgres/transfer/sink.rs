@@ -17,8 +17,10 @@ pub struct PostgresSink {
     page: Page,
     rejected: Rejected,
     kind: Kind,
-    /// Pages written in this transaction.
+    /// Whether a page was written in this transaction.
     pub(super) uncommitted: bool,
+    /// Pages written in all.
+    pages: u32,
 }
 
 /// How a sink came about.
@@ -29,6 +31,12 @@ enum Kind {
     /// A transaction a page: can be gone on with.
     Resumable,
 }
+
+/// The planner, of our statements and of the server's, knows nothing about a table that was just filled.
+const ANALYZE: &str = "ANALYZE services, msg_queues, messages";
+
+/// After so many pages it is told how large the tables have become.
+const ANALYZED: [u32; 4] = [1, 10, 100, 1_000];
 
 /// What is not good for us here: to look through the whole table for each page, as the planner would, who takes a table
 /// that is being filled for small.
@@ -100,7 +108,14 @@ impl PostgresSink {
 
     fn new(session: Session, kind: Kind) -> Result<Self, TransferError> {
         session.run(PLAN)?;
-        Ok(PostgresSink { session, page: Page::default(), rejected: Rejected::default(), kind, uncommitted: false })
+        Ok(PostgresSink {
+            session,
+            page: Page::default(),
+            rejected: Rejected::default(),
+            kind,
+            uncommitted: false,
+            pages: 0,
+        })
     }
 
     /// Services are few: each is written at once.
@@ -114,6 +129,10 @@ impl PostgresSink {
         self.rejected.duplicate_queues += rejected.duplicate_queues;
         self.rejected.messages_without_queue += rejected.messages_without_queue;
         self.uncommitted = true;
+        self.pages += 1;
+        if ANALYZED.contains(&self.pages) {
+            self.session.run(ANALYZE)?;
+        }
         Ok(())
     }
 
@@ -153,11 +172,11 @@ impl Sink for PostgresSink {
         self.write_page()?;
         let session = &self.session;
         session.run(PLAN_FREELY)?;
+        session.run(ANALYZE)?;
         session.run(COUNT)?;
         session.mark_finished()?;
         session.run("COMMIT")?;
-        // The planner of the server's statements knows nothing about the new tables yet.
-        session.run("ANALYZE services, msg_queues, messages")
+        session.run(ANALYZE)
     }
 }
 
