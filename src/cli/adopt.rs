@@ -95,6 +95,30 @@ pub fn adopt_files(paths: &Paths, decisions: Decisions, console: &mut Console<'_
     import::note_notifications(paths, console)
 }
 
+/// Refuses a start that would leave the messages of a journal directory behind. Changes nothing; answers what would be
+/// imported.
+///
+/// # Errors
+/// There are messages in the database that are not the journal's.
+pub fn look_at_journal(
+    paths: &Paths,
+    connector: &Connector,
+    decisions: Decisions,
+) -> Result<Option<Files>, CommandError> {
+    let [_, _, journal] = paths.foreign_stores();
+    if !file::is_present(&journal) {
+        return Ok(None);
+    }
+    if !look(connector)?.messages {
+        return Ok(Some(Files { queues: None, messages: Some(MessageFiles::Journal(journal)) }));
+    }
+    // The marker was written when there were no messages: they are the journal's.
+    match file::is_present(&marker(paths)) || decisions.skip_warnings {
+        true => Ok(None),
+        false => Err(refuse_messages(&journal)),
+    }
+}
+
 /// Imports a journal directory, in which the Haskell server has kept the messages of the queues in the database, if there is
 /// one.
 ///
@@ -110,16 +134,9 @@ pub fn adopt_journal(
     if !file::is_present(&journal) {
         return remove_marker(paths);
     }
-    let found = look(connector)?;
-    if found.messages {
-        // The marker was written when there were no messages: they are the journal's.
-        return match file::is_present(&marker(paths)) {
-            true => rename_originals(paths, console),
-            false if decisions.skip_warnings => Ok(()),
-            false => Err(refuse_messages(&journal)),
-        };
-    }
-    let files = Files { queues: None, messages: Some(MessageFiles::Journal(journal.clone())) };
+    let Some(files) = look_at_journal(paths, connector, decisions)? else {
+        return if file::is_present(&marker(paths)) { rename_originals(paths, console) } else { Ok(()) };
+    };
     console.say(format_args!("Importing {} into the database", journal.display()))?;
     let checked = files.check(decisions.skip_warnings, console)?;
     let mut sink = Box::new(PostgresSink::messages(connector)?);

@@ -21,7 +21,7 @@ pub fn delete(paths: &Paths, console: &mut Console<'_>) -> Result<(), CommandErr
         paths.log.display()
     );
     if !console.confirm(warning)? {
-        return Err(CommandError::refused("the server was NOT deleted"));
+        return Err(CommandError::refused("the server was NOT deleted: only a capital Y is a yes."));
     }
     delete_directory(&paths.config)?;
     delete_directory(&paths.log)?;

@@ -172,7 +172,7 @@ fn refused(text: impl Into<String>) -> CommandError {
 }
 
 fn confirm(console: &mut Console<'_>, warning: &str, otherwise: &str) -> Result<(), CommandError> {
-    if console.confirm(warning)? { Ok(()) } else { Err(refused(otherwise)) }
+    if console.confirm(warning)? { Ok(()) } else { Err(refused(format!("{otherwise}: only a capital Y is a yes."))) }
 }
 
 /// Passes on the messages of queues that exist.

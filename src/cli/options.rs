@@ -1,9 +1,12 @@
 //! The command line as types: commands and options of the Haskell server, so that scripts keep working.
 
+use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::certificates::SignAlgorithm;
 use crate::protocol::VersionRange;
@@ -83,7 +86,7 @@ pub struct CheckArguments {
     /// The server, with its password for new queues if it has one.
     #[arg(
         value_name = "ADDRESS",
-        value_parser = parse_address,
+        value_parser = Secret(parse_address),
         help = concat!("The server: ", address_form!())
     )]
     pub address: ServerAddressWithPassword,
@@ -130,7 +133,7 @@ pub struct InitOptions {
     #[arg(long, conflicts_with = "password")]
     pub no_password: bool,
     /// Password to create new queues (default: a random one)
-    #[arg(long, value_name = "PASSWORD", value_parser = parse_password)]
+    #[arg(long, value_name = "PASSWORD", value_parser = Secret(parse_password))]
     pub password: Option<Password>,
     /// Enable control port, on 5224 if none is given
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5224")]
@@ -223,8 +226,8 @@ impl HostingType {
 /// PostgreSQL, as `init` writes it into the INI file.
 #[derive(Args, Debug, Clone, Default)]
 pub struct DatabaseOptions {
-    /// Database connection string (default: postgresql://smp@/smp_server_store)
-    #[arg(short = 'd', long = "database", value_name = "DB_CONN", value_parser = parse_connection)]
+    /// Database connection string for smp-server.ini (default: postgresql://smp@/smp_server_store)
+    #[arg(short = 'd', long = "database", value_name = "DB_CONN", value_parser = Secret(parse_connection))]
     pub connection: Option<ConnectionString>,
     /// Database schema (default: smp_server)
     #[arg(long, value_name = "DB_SCHEMA")]
@@ -295,6 +298,23 @@ pub struct CertOptions {
     pub common_name: Option<String>,
 }
 
+/// Parses a value that has a secret in it. clap's own parsers show what they refuse; this one does not.
+#[derive(Clone)]
+pub(super) struct Secret<T>(pub fn(&str) -> Result<T, String>);
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Secret<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &clap::Command, argument: Option<&Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        let parsed = value.to_str().ok_or_else(|| "it is not UTF-8".to_owned()).and_then(self.0);
+        parsed.map_err(|reason| {
+            let name = argument.map(Arg::to_string).unwrap_or_default();
+            let text = format!("invalid value for '{name}': {reason}\n");
+            clap::Error::raw(ErrorKind::ValueValidation, text).with_cmd(command)
+        })
+    }
+}
+
 fn parse_password(text: &str) -> Result<Password, String> {
     Password::new(text).ok_or_else(|| format!("allowed: {ALLOWED_PASSWORD}"))
 }
@@ -361,6 +381,25 @@ mod tests {
             &["--pool-size", "0"],
         ] {
             assert!(init(arguments).is_err(), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_value_with_a_secret_is_not_shown() {
+        for (line, argument) in [
+            ("init --password se:cret", "--password <PASSWORD>"),
+            ("init --database postgresql://a:se@cret@h/d", "--database <DB_CONN>"),
+            ("init -d postgresql://a:b@h/d?se=cret", "--database <DB_CONN>"),
+            ("database import -d host=h,password=se,cret", "--database <DB_CONN>"),
+            ("database export --database host='se=cret", "--database <DB_CONN>"),
+            ("check smp://se:cret@", "<ADDRESS>"),
+        ] {
+            let words = std::iter::once("smp-server").chain(line.split(' '));
+            let refusal = CommandLine::try_parse_from(words.map(|word| word.replace(',', " "))).unwrap_err();
+            let shown = refusal.to_string();
+            assert_eq!(refusal.kind(), ErrorKind::ValueValidation, "{line}");
+            assert!(shown.contains(&format!("invalid value for '{argument}': ")), "{shown}");
+            assert!(!shown.contains("se") || !shown.contains("cret"), "{shown}");
         }
     }
 

@@ -51,6 +51,7 @@ pub fn start(
     let database = database_of(&setup);
     if options.check_config {
         database.map_or(Ok(()), |database| database.check(options, console))?;
+        say_journal(&setup, options, console)?;
         for note in &notes {
             console.say(format_args!("note: {note}"))?;
         }
@@ -105,6 +106,21 @@ fn adopt(setup: &ServerSetup, options: &StartOptions, console: &mut Console<'_>)
             adopt::adopt_journal(&setup.paths, connector, decisions, console)
         }
         _ => Ok(()),
+    }
+}
+
+/// Tells whether a journal directory will be imported into the database.
+fn say_journal(setup: &ServerSetup, options: &StartOptions, console: &mut Console<'_>) -> Result<(), CommandError> {
+    let (StoreLocation::Postgres(database), Some(connector)) = (&setup.settings.store.location, &setup.connector)
+    else {
+        return Ok(());
+    };
+    if !database.import_journal {
+        return Ok(());
+    }
+    match adopt::look_at_journal(&setup.paths, connector, decisions(&setup.settings, options))? {
+        Some(files) => Ok(console.say(format_args!("note: {} will be imported by `start`", files.names()))?),
+        None => Ok(()),
     }
 }
 

@@ -61,9 +61,12 @@ pub struct Store {
 impl Store {
     pub(super) fn read(reader: &mut Reader<'_>, paths: &Paths, notes: &mut Vec<Note>) -> Self {
         let location = read_location(reader, paths);
-        note_without_effect(reader, &location, notes);
+        if let Some(location) = &location {
+            note_without_effect(reader, location, notes);
+        }
         Store {
-            location,
+            // After a mistake nobody sees what stands in its place.
+            location: location.unwrap_or(StoreLocation::Memory),
             message_queue_quota: reader.number(&keys::MESSAGE_QUEUE_QUOTA, 1..=1_000_000, "messages"),
             expiration: read_expiration(reader),
             restore_messages: reader.choice(&keys::RESTORE_MESSAGES, RESTORE).unwrap_or(true),
@@ -84,7 +87,8 @@ enum Kept {
 
 const QUEUES: &[(&str, Kept)] = &[("memory", Kept::Memory), ("journal", Kept::Journal), ("database", Kept::Database)];
 
-fn read_location(reader: &mut Reader<'_>, paths: &Paths) -> StoreLocation {
+/// Where queues and messages are; `None` after a mistake.
+fn read_location(reader: &mut Reader<'_>, paths: &Paths) -> Option<StoreLocation> {
     let enabled = reader.switch(&keys::STORE_ENABLE);
     let (queues, messages) = (reader.choice(&keys::STORE_QUEUES, QUEUES), reader.choice(&keys::STORE_MESSAGES, QUEUES));
     match (queues, messages) {
@@ -96,14 +100,10 @@ fn read_location(reader: &mut Reader<'_>, paths: &Paths) -> StoreLocation {
         }
         _ => {}
     }
-    match queues {
-        // After a mistake nobody sees what stands in the place of the database.
-        Some(Kept::Database) => {
-            let database = Database::read(reader, messages == Some(Kept::Journal));
-            database.map_or(StoreLocation::Memory, StoreLocation::Postgres)
-        }
-        _ if enabled => StoreLocation::File(paths.store()),
-        _ => StoreLocation::Memory,
+    match queues? {
+        Kept::Database => Database::read(reader, messages == Some(Kept::Journal)).map(StoreLocation::Postgres),
+        _ if enabled => Some(StoreLocation::File(paths.store())),
+        _ => Some(StoreLocation::Memory),
     }
 }
 

@@ -140,6 +140,15 @@ fn wrong_keys_of_a_database_are_named_with_what_is_wrong() {
 }
 
 #[test]
+fn a_mistake_in_where_the_store_is_brings_no_notes_of_another_store() {
+    for (queues, mistake) in [("database", "db_connection = host"), ("database", "db_schema = Smp"), ("disk", "")] {
+        let text = database_ini(queues, "database") + "enable = off\nrestore_messages = on\n" + mistake;
+        let told = parse_with(&text, &[]).unwrap_err().to_string();
+        assert!(!told.contains("no effect"), "{told}");
+    }
+}
+
+#[test]
 fn queues_and_messages_are_not_kept_in_different_places() {
     let told = problems(&database_ini("database", "memory"), &[]);
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::cli::options::parse_connection;
+use crate::cli::options::{Secret, parse_connection};
 use crate::store::postgres::connect::{ConnectionString, SchemaName};
 
 /// Arguments of `database`.
@@ -25,7 +25,7 @@ pub struct DatabaseArguments {
     #[arg(long, value_name = "STORE")]
     pub to: Option<Kind>,
     /// Database connection string (default: db_connection of smp-server.ini)
-    #[arg(short = 'd', long = "database", value_name = "DB_CONN", value_parser = parse_connection)]
+    #[arg(short = 'd', long = "database", value_name = "DB_CONN", value_parser = Secret(parse_connection))]
     pub connection: Option<ConnectionString>,
     /// Database schema (default: db_schema of smp-server.ini)
     #[arg(long, value_name = "DB_SCHEMA")]

@@ -81,9 +81,10 @@ fn delete(connector: &Connector, console: &mut Console<'_>) -> Result<(), Comman
 
 fn confirm(plan: &Plan, connector: &Connector, yes: bool, console: &mut Console<'_>) -> Result<(), CommandError> {
     console.say(plan.describe(connector))?;
-    match yes || console.yes_or_no("Continue", false)? == Some(true) {
-        true => Ok(()),
-        false => Err(CommandError::refused("nothing was moved")),
+    match if yes { Some(true) } else { console.yes_or_no("Continue", false)? } {
+        Some(true) => Ok(()),
+        Some(false) => Err(CommandError::refused("nothing was moved")),
+        None => Err(CommandError::refused("nothing was moved: nobody has answered. Pass --yes to be asked nothing.")),
     }
 }
 

@@ -67,7 +67,10 @@ impl Plan {
         let files = if from == Kind::Log { required(paths, table)? } else { Files::default() };
         let store = paths.store();
         if from == Kind::Sqlite && !file::is_present(&store) {
-            return Err(refused(&format!("{} does not exist: there is nothing to be moved", store.display())));
+            return Err(refused(&format!(
+                "{} does not exist: there is nothing to be moved.\n{ELSEWHERE}",
+                store.display()
+            )));
         }
         let [queues, messages, _] = paths.foreign_stores();
         Ok(Plan { from, to, table, step, files, store, targets: [queues, messages] })
@@ -128,14 +131,22 @@ impl Plan {
             (Kind::Log, Table::Messages) => "Export the queues too: `smp-server database export queues`.".to_owned(),
             (Kind::Log, Table::All) if on_database => set("memory"),
             (Kind::Sqlite, _) if on_database => set("memory"),
-            (Kind::Log, Table::All) => format!(
-                "The Haskell server can be started on these files. Move {} away: this server does not start beside them.",
-                self.store.display()
-            ),
+            (Kind::Log, Table::All) => self.advice_on_logs(),
             (Kind::Sqlite, _) => "store_queues is not `database`: start the server.".to_owned(),
         }
     }
+
+    fn advice_on_logs(&self) -> String {
+        let haskell = "The Haskell server can be started on these files, with `store_messages = memory`.";
+        match file::is_present(&self.store) {
+            true => format!("{haskell} Move {} away: this server does not start beside them.", self.store.display()),
+            false => format!("{haskell} This server imports them when it is started."),
+        }
+    }
 }
+
+/// Where else it may be.
+const ELSEWHERE: &str = "If it is in another directory, name that in SMP_SERVER_LOG_PATH.";
 
 /// What there is to import.
 fn found(paths: &Paths) -> Result<Kind, CommandError> {
@@ -149,7 +160,7 @@ fn found(paths: &Paths) -> Result<Kind, CommandError> {
         (true, false) => Ok(Kind::Log),
         (false, true) => Ok(Kind::Sqlite),
         (false, false) => Err(refused(&format!(
-            "there is nothing to import in {}: neither {} nor smp-server.db",
+            "there is nothing to import in {}: neither {} nor smp-server.db.\n{ELSEWHERE}",
             paths.log.display(),
             crate::store::files::STORE_LOG
         ))),
@@ -161,7 +172,10 @@ fn required(paths: &Paths, table: Table) -> Result<Files, CommandError> {
     let mut files = Files::find(paths)?;
     let [queues, messages, journal] = paths.foreign_stores();
     if table.queues() && files.queues.is_none() {
-        return Err(refused(&format!("{} does not exist: there are no queues to import", queues.display())));
+        return Err(refused(&format!(
+            "{} does not exist: there are no queues to import.\n{ELSEWHERE}",
+            queues.display()
+        )));
     }
     if table.messages() && files.messages.is_none() {
         let advice = if table == Table::All {
@@ -170,7 +184,7 @@ fn required(paths: &Paths, table: Table) -> Result<Files, CommandError> {
             ""
         };
         return Err(refused(&format!(
-            "neither {} nor {} exists: there are no messages to import.{advice}",
+            "neither {} nor {} exists: there are no messages to import.\n{ELSEWHERE}{advice}",
             messages.display(),
             journal.display()
         )));

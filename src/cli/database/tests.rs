@@ -64,12 +64,20 @@ fn what_is_exported_is_what_the_server_runs_on() {
 }
 
 #[test]
+fn exported_logs_are_not_told_to_be_beside_a_store_that_is_not_there() {
+    let advice = |names, line| Files::with(names).plan(line, false).unwrap().advice(false);
+    assert!(advice(&["smp-server.db"], "export").contains("smp-server.db away"));
+    let told = advice(&[], "export --from postgres");
+    assert!(!told.contains("smp-server.db") && told.contains("store_messages = memory"), "{told}");
+}
+
+#[test]
 fn refusals_say_what_to_do() {
     let cases: [(&[&str], &str, &str); 8] = [
         (&["smp-server.db", LOGS[0]], "import", "--from log or --from sqlite"),
-        (&[], "import", "nothing to import"),
+        (&[], "import", "SMP_SERVER_LOG_PATH"),
         (&[LOGS[0]], "import", "import the queues alone"),
-        (&[LOGS[1]], "import", "no queues to import"),
+        (&[LOGS[1]], "import", "no queues to import.\nIf it is in another directory"),
         (&[LOGS[0], LOGS[1], "messages"], "import", "Move the other one away"),
         (&[], "export", "does not exist"),
         (&["smp-server.db"], "import queues", "use `all`"),

@@ -5,7 +5,7 @@
 use std::io::IsTerminal;
 
 use tokio_postgres::Client;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::cli::console::Console;
 use crate::cli::error::CommandError;
@@ -45,6 +45,9 @@ impl DatabaseStart<'_> {
             let mut client = self.connector.connect().await.map_err(refused)?;
             self.refuse_other_stores(&client, options).await?;
             let permission = Permission { create: Create::Never, up: false, down: false };
+            if let Some(note) = self.unused_store() {
+                console.say(format_args!("note: {note}"))?;
+            }
             match self.prepare(&mut client, permission).await {
                 Ok(_) => Ok(()),
                 Err(SchemaError::Missing { schema, .. }) => {
@@ -67,6 +70,9 @@ impl DatabaseStart<'_> {
             let _lock = SchemaLock::take(self.connector).await.map_err(refused)?;
             let mut client = self.connector.connect().await.map_err(refused)?;
             self.refuse_other_stores(&client, options).await?;
+            if let Some(note) = self.unused_store() {
+                warn!("{note}");
+            }
             let confirmed = options.confirm_migrations;
             let down = confirmed == Some(Migrations::Down);
             let mut permission = Permission { create: Create::IfMissing, up: confirmed.is_some(), down };
@@ -105,6 +111,18 @@ impl DatabaseStart<'_> {
         }
     }
 
+    /// After a move to the embedded store the settings may still name the database.
+    fn unused_store(&self) -> Option<String> {
+        let store = self.paths.store();
+        file::is_present(&store).then(|| {
+            format!(
+                "the embedded store {} is there and not used, because store_queues is `database`: move it away, or change \
+                 the settings if it has the queues of this server",
+                store.display()
+            )
+        })
+    }
+
     /// The server would start without what lies there, or on two truths.
     async fn refuse_other_stores(&self, client: &Client, options: &StartOptions) -> Result<(), CommandError> {
         let exists = schema_exists(client, self.connector.schema().as_str()).await?;
@@ -132,6 +150,13 @@ impl DatabaseStart<'_> {
                 "store_messages is `database`, and {} is there. Set store_messages to `journal` to have it imported on \
                  start, or move it away.",
                 journal.display()
+            )
+        } else if file::is_present(&journal) && !exists {
+            format!(
+                "{} is there, but not the schema {schema} with its queues, in the {}. Check db_connection and db_schema, or \
+                 move the directory away.",
+                journal.display(),
+                self.connector
             )
         } else if file::is_present(&self.paths.store()) && !exists && !options.skip_warnings {
             format!(

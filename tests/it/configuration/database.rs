@@ -131,6 +131,9 @@ fn queues_and_messages_beside_the_database_are_not_left_behind() {
     fs::remove_file(file("smp-server-messages.log")).unwrap();
     fs::create_dir(file("messages")).unwrap();
     refused("messages", &["store_messages to `journal`"]);
+    installation.set("STORE_LOG", "store_messages", "journal");
+    refused("messages", &["not the schema", "Check db_connection and db_schema"]);
+    installation.set("STORE_LOG", "store_messages", "database");
     fs::remove_dir(file("messages")).unwrap();
     fs::write(file("smp-server.db"), "").unwrap();
     refused("smp-server.db", &["smp-server database import", "--skip-warnings"]);
@@ -141,8 +144,11 @@ fn queues_and_messages_beside_the_database_are_not_left_behind() {
     assert!(said.contains("both") && said.contains("smp-server-store.log"), "{said}");
     // The Haskell server has written it beside the database.
     installation.set("STORE_LOG", "db_store_log", "on");
-    let server = Server::start_in(installation);
-    assert!(server.stop().output.join("\n").contains("db_store_log = on has no effect"));
+    fs::write(installation.log().join("smp-server.db"), "").unwrap();
+    let check = both(&installation.run(&["start", "--check-config"]));
+    assert!(check.contains("smp-server.db is there and not used"), "{check}");
+    let told = Server::start_in(installation).stop().output.join("\n");
+    assert!(told.contains("db_store_log = on has no effect") && told.contains("smp-server.db is there"), "{told}");
 }
 
 #[test]

@@ -61,6 +61,7 @@ fn a_question_that_is_not_answered_with_yes_changes_nothing() {
         child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(!output.status.success() && said(&output).contains("nothing was moved"), "{}", said(&output));
+        assert_eq!(said(&output).contains("Pass --yes"), answer.is_empty(), "{}", said(&output));
     }
     assert!(exists(&installation, STORE_LOG) && exists(&installation, MESSAGE_LOG));
     let missing = refusal(&installation, &on(&schema, &connection, &["delete"]));

@@ -4,8 +4,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use super::{
-    MESSAGE_LOG, STORE, STORE_LOG, assert_exported, copy, exists, lines, refusal, start_and_stop, vectors, with_files,
-    write_logs,
+    MESSAGE_LOG, STORE, STORE_LOG, assert_exported, copy, exists, lines, refusal, said, start_and_stop, vectors,
+    with_files, write_logs,
 };
 use crate::support::cluster::Cluster;
 use crate::support::random::{Random, seed};
@@ -96,13 +96,17 @@ fn a_journal_beside_a_database_is_imported_once() {
     installation.set("STORE_LOG", "store_messages", "journal");
     let journal = installation.log().join("messages");
     copy(&vectors().join("messages"), &journal);
+    let told = said(&installation.run(&["start", "--check-config"]));
+    assert!(told.contains("messages will be imported by `start`") && journal.exists(), "{told}");
     let installation = start_and_stop(installation);
     let all = installation.schema().unwrap().sql("SELECT count(*) FROM messages");
     assert!(all.parse::<u32>().unwrap() > 10 && exists(&installation, "messages.bak"), "{all}");
     assert_eq!(installation.schema().unwrap().sql("SELECT sum(msg_queue_size) FROM msg_queues"), all);
     copy(&vectors().join("messages"), &journal);
-    let said = refusal(&installation, &["start"]);
-    assert!(said.contains("database import messages"), "{said}");
+    for start in [&["start", "--check-config"][..], &["start"]] {
+        let said = refusal(&installation, start);
+        assert!(said.contains("database import messages"), "{said}");
+    }
     installation.run(&["database", "import", "messages", "-y"]);
     assert_eq!(installation.schema().unwrap().sql("SELECT count(*) FROM messages"), all);
 }

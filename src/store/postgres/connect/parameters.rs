@@ -11,6 +11,12 @@ pub enum StringError {
     /// No parameter of libpq has this name.
     #[error("the connection string has an unknown parameter \"{0}\"")]
     Unknown(String),
+    /// The same where it may be the rest of a password.
+    #[error(
+        "the connection string has an unknown parameter after the password (not shown: it may be a part of it; a password \
+         with spaces needs single quotes, one in a URI needs & as %26)"
+    )]
+    UnknownAfterPassword,
     /// libpq has it, this server does not.
     #[error("the parameter \"{0}\" of the connection string is not supported: remove it")]
     NotSupported(&'static str),
@@ -152,6 +158,7 @@ impl Parameters {
             ("client_encoding", _) => Err(StringError::Value { name: "client_encoding", allowed: "UTF8" }),
             _ => Err(match NOT_SUPPORTED.iter().find(|known| **known == name) {
                 Some(known) => StringError::NotSupported(known),
+                None if self.get("password").is_some() => StringError::UnknownAfterPassword,
                 None => StringError::Unknown(name.to_owned()),
             }),
         }

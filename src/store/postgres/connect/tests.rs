@@ -63,6 +63,10 @@ fn the_environment_gives_what_the_string_lacks() {
 fn what_cannot_be_granted_is_refused_by_name() {
     assert!(refusal("user=a colour=red").contains("unknown parameter \"colour\""));
     assert!(refusal("postgresql://a@h/d?colour=red").contains("unknown parameter \"colour\""));
+    for connection in ["user=a password=se cret=red", "postgresql://a@h/d?password=se&cret=red"] {
+        let text = refusal(connection);
+        assert!(text.contains("unknown parameter after the password") && !text.contains("cret"), "{text}");
+    }
     assert!(refusal("user=a service=x").contains("\"service\" of the connection string is not supported"));
     for (name, value) in [
         ("sslmode", "yes"),
