@@ -3,6 +3,7 @@
 //! Both hold the schema's lock: they never work beside a server of ours. They block their thread.
 
 mod page;
+mod postponed;
 mod session;
 mod sink;
 mod source;

@@ -3,6 +3,7 @@
 use tokio_postgres::Client;
 
 use super::page::Page;
+use super::postponed::Postponed;
 use super::session::{Session, failed};
 use crate::protocol::QueueId;
 use crate::store::postgres::columns::{self, ServiceRow};
@@ -17,6 +18,7 @@ pub struct PostgresSink {
     page: Page,
     rejected: Rejected,
     kind: Kind,
+    postponed: Postponed,
     /// Whether a page was written in this transaction.
     pub(super) uncommitted: bool,
     /// Pages written in all.
@@ -69,7 +71,11 @@ impl PostgresSink {
     pub fn create(connector: &Connector) -> Result<Self, TransferError> {
         let session = Session::open(connector)?;
         session.begin_new_schema()?;
-        Self::new(session, Kind::AllAtOnce)
+        let mut sink = Self::new(session, Kind::AllAtOnce)?;
+        // What they count of each service is counted in the end.
+        sink.session.run("ALTER TABLE msg_queues DISABLE TRIGGER USER")?;
+        sink.postpone()?;
+        Ok(sink)
     }
 
     /// Begins to put messages into a schema that has the queues. If there are messages, they are replaced.
@@ -79,8 +85,15 @@ impl PostgresSink {
     pub fn messages(connector: &Connector) -> Result<Self, TransferError> {
         let mut session = Session::open(connector)?;
         session.require_schema()?;
-        session.run("BEGIN; DELETE FROM messages")?;
-        Self::new(session, Kind::AllAtOnce)
+        session.run("BEGIN; TRUNCATE messages")?;
+        let mut sink = Self::new(session, Kind::AllAtOnce)?;
+        sink.postpone()?;
+        Ok(sink)
+    }
+
+    fn postpone(&mut self) -> Result<(), TransferError> {
+        let PostgresSink { session, postponed, .. } = self;
+        session.wait(postponed.while_filling(session.client()))
     }
 
     /// Goes on with the transfer of the source with this mark that was interrupted, or begins it in a new schema; answers
@@ -113,6 +126,7 @@ impl PostgresSink {
             page: Page::default(),
             rejected: Rejected::default(),
             kind,
+            postponed: Postponed::default(),
             uncommitted: false,
             pages: 0,
         })
@@ -170,10 +184,13 @@ impl Sink for PostgresSink {
 
     fn finish(mut self: Box<Self>) -> Result<(), TransferError> {
         self.write_page()?;
-        let session = &self.session;
+        let PostgresSink { session, mut postponed, .. } = *self;
         session.run(PLAN_FREELY)?;
         session.run(ANALYZE)?;
+        session.wait(postponed.while_counting(session.client()))?;
         session.run(COUNT)?;
+        session.wait(postponed.restore(session.client()))?;
+        session.run("ALTER TABLE msg_queues ENABLE TRIGGER USER")?;
         session.mark_finished()?;
         session.run("COMMIT")?;
         session.run(ANALYZE)

@@ -125,6 +125,34 @@ fn taken_ids_and_unknown_queues_are_left_out_and_counted() {
     assert_eq!((contents.queues.len(), contents.messages[&fixtures::recipient(1)].len()), (1, 2));
 }
 
+/// Indexes, constraints and enabled triggers of a schema.
+fn shape(schema: &Schema) -> String {
+    let shape = schema.sql(
+        "SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema() ORDER BY 1; \
+         SELECT conrelid::regclass, conname, convalidated, pg_get_constraintdef(oid) FROM pg_constraint \
+         WHERE connamespace = current_schema()::regnamespace ORDER BY 1, 2; \
+         SELECT tgname, tgenabled FROM pg_trigger WHERE tgrelid = 'msg_queues'::regclass ORDER BY tgfoid::regproc::text, tgenabled",
+    );
+    // Triggers of foreign keys are named by number.
+    let lines = shape.lines().filter(|line| !line.starts_with("RI_"));
+    lines.map(|line| line.replace(schema.name(), "SCHEMA") + "\n").collect()
+}
+
+#[test]
+fn what_is_postponed_while_a_schema_is_filled_is_there_afterwards() {
+    let (plain, filled, replaced) = (schema(), schema(), schema());
+    let session = super::session::Session::open(&plain.1).unwrap();
+    session.begin_new_schema().unwrap();
+    session.run("COMMIT").unwrap();
+    let expected = shape(&plain.0);
+    assert!(expected.contains("FOREIGN KEY") && expected.contains("idx_messages"), "{expected}");
+    write(&filled.1, &Contents::random(20, 5));
+    assert_eq!(shape(&filled.0), expected);
+    write(&replaced.1, &Contents::random(20, 6));
+    Box::new(PostgresSink::messages(&replaced.1).unwrap()).finish().unwrap();
+    assert_eq!(shape(&replaced.0), expected);
+}
+
 #[test]
 fn an_import_that_is_not_finished_leaves_nothing() {
     let (schema, connector) = schema();
