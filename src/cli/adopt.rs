@@ -89,7 +89,11 @@ pub fn adopt_files(paths: &Paths, decisions: Decisions, console: &mut Console<'_
     let mut sink = Box::new(SqliteSink::create(&paths.store())?);
     let tally = checked.copy(&mut *sink, decisions.skip_warnings, console)?;
     write_marker(paths, all.paths())?;
-    sink.finish()?;
+    if let Err(failure) = sink.finish() {
+        // A store that somebody puts there must not pass for the one that has these files in it.
+        remove_marker(paths)?;
+        return Err(failure.into());
+    }
     console.say(format_args!("Imported {}", import::counts(&tally)))?;
     rename_originals(paths, console)?;
     import::note_notifications(paths, console)

@@ -1,6 +1,7 @@
 //! What the commands that move queues and messages share: they show how far they are, count what they met, tell of damage,
 //! and refuse to finish over it unless the operator has said so.
 
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -80,7 +81,11 @@ impl Tally {
     pub fn damaged(&mut self, damage: &Damage, console: &mut Console<'_>) -> Result<(), CommandError> {
         self.damaged += 1;
         if self.damaged <= SHOWN {
-            console.say(damage)?;
+            // Under a service manager, standard output is a log.
+            match std::io::stdout().is_terminal() {
+                true => console.say(damage)?,
+                false => console.say(damage.for_logs())?,
+            }
         } else if self.damaged == SHOWN + 1 {
             console.say("(more damaged places are only counted)")?;
         }

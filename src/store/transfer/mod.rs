@@ -39,6 +39,24 @@ pub struct Damage {
     pub reason: String,
 }
 
+impl Damage {
+    /// As it may stand in a log: paths inside a journal directory, which name queues, are cut.
+    pub fn for_logs(&self) -> String {
+        let mut file = PathBuf::new();
+        for component in self.file.components() {
+            let inside = file.file_name().is_some_and(|name| name == JOURNAL);
+            file.push(if inside { std::ffi::OsStr::new("...") } else { component.as_os_str() });
+            if inside {
+                break;
+            }
+        }
+        Damage { file, ..self.clone() }.to_string()
+    }
+}
+
+/// The name of the Haskell server's journal directory, in which the path of a file is the recipient ID of its queue.
+const JOURNAL: &str = "messages";
+
 /// A line's number as it stands behind the name of its file.
 struct Line(u64);
 
@@ -132,4 +150,16 @@ pub trait Sink {
     /// # Errors
     /// The disk or database failed.
     fn finish(self: Box<Self>) -> Result<(), TransferError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_not_told_which_queue_of_a_journal_is_damaged() {
+        let damage = |file: &str| Damage { file: file.into(), line: 3, reason: "is cut".into() }.for_logs();
+        assert_eq!(damage("/log/messages/ab/cd/ef/gh/rest/queue_state.x.log"), "/log/messages/...:3: is cut");
+        assert_eq!(damage("/log/smp-server-messages.log"), "/log/smp-server-messages.log:3: is cut");
+    }
 }
