@@ -25,13 +25,20 @@ pub struct Housekeeping {
     services: Arc<Services>,
     interval: Duration,
     working: bool,
+    /// Whether the first job is not to wait for an interval.
+    at_once: bool,
     _vital: Vital,
 }
 
 impl Housekeeping {
     /// Not started yet. `interval`: from the beginning of one job to that of the next.
     pub fn new(services: Arc<Services>, interval: Duration, vital: Vital) -> Self {
-        Housekeeping { services, interval, working: false, _vital: vital }
+        Housekeeping { services, interval, working: false, at_once: false, _vital: vital }
+    }
+
+    /// Whether the first job begins with the actor.
+    pub fn at_once(self, at_once: bool) -> Self {
+        Housekeeping { at_once, ..self }
     }
 
     fn begin(&mut self, ctx: &mut Context<Self>) {
@@ -49,6 +56,9 @@ impl Actor for Housekeeping {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.run_interval(self.interval, Self::begin);
+        if self.at_once {
+            self.begin(ctx);
+        }
         ctx.run_interval(METRICS_INTERVAL, |housekeeping, _| metrics::log(&housekeeping.services));
     }
 }
@@ -159,11 +169,15 @@ mod tests {
 
     /// Housekeeping every minute over this store, on a paused clock.
     fn start(store: &Arc<Expiring>, ttl: Option<i64>) {
+        start_with(store, ttl, false);
+    }
+
+    fn start_with(store: &Arc<Expiring>, ttl: Option<i64>, at_once: bool) {
         let store: Arc<dyn Store> = Arc::clone(store) as Arc<dyn Store>;
         let world = World::on(store, |settings| settings.message_ttl = ttl);
         tokio::time::pause();
         let vital = Arc::new(Alarm::default()).vital("housekeeping");
-        Housekeeping::new(Arc::clone(&world.services), MINUTE, vital).start();
+        Housekeeping::new(Arc::clone(&world.services), MINUTE, vital).at_once(at_once).start();
     }
 
     async fn settle() {
@@ -185,6 +199,14 @@ mod tests {
         pass(MINUTE - Duration::from_secs(1)).await;
         assert_eq!(store.asked.load(Ordering::Relaxed), 0);
         pass(Duration::from_secs(2)).await;
+        assert_eq!((store.asked.load(Ordering::Relaxed), store.left.load(Ordering::Relaxed)), (1, 0));
+    }
+
+    #[actix::test]
+    async fn what_the_start_has_left_is_done_at_once() {
+        let store = Arc::new(Expiring { left: 5.into(), ..Expiring::default() });
+        start_with(&store, Some(100), true);
+        settle().await;
         assert_eq!((store.asked.load(Ordering::Relaxed), store.left.load(Ordering::Relaxed)), (1, 0));
     }
 

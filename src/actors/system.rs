@@ -90,11 +90,11 @@ pub async fn serve(
     let addresses = listener.addresses().map_err(ServeError::Listen)?;
     let store = Arc::clone(&config.store);
     let mut shutdown = std::pin::pin!(shutdown);
-    tokio::select! {
-        () = expire_on_start(&config) => {}
+    let tidy = tokio::select! {
+        done = expire_on_start(&config) => !done,
         () = &mut shutdown => return close(store.as_ref()).await,
-    }
-    let running = Running::start(config);
+    };
+    let running = Running::start(config, tidy);
     ready(&addresses);
     let ended = tokio::select! {
         () = running.accept(listener) => None,
@@ -118,17 +118,26 @@ async fn close(store: &dyn Store) -> Result<(), ServeError> {
     closed.unwrap_or(Err(StoreError::Overloaded)).map_err(ServeError::Close)
 }
 
-/// Connections wait with the kernel meanwhile. A failure does not keep the server from starting: housekeeping tries again.
-async fn expire_on_start(config: &ServerConfig) {
+/// How long clients wait for it: however much there is to be looked at, the server starts.
+const EXPIRY_ON_START: Duration = Duration::from_secs(1);
+
+/// Whether all is done; housekeeping has to go on otherwise. Connections wait with the kernel meanwhile. A failure does not
+/// keep the server from starting: housekeeping tries again.
+async fn expire_on_start(config: &ServerConfig) -> bool {
     if !config.expire_on_start {
-        return;
+        return true;
     }
-    let Some(before) = config.commands.expire_before(Clock::System.now()) else { return };
-    match expire_all(config.store.as_ref(), before).await {
-        Ok(0) => {}
-        Ok(messages) => info!(messages, "expired old messages"),
-        Err(failure) => warn!(%failure, "old messages could not be expired"),
+    let Some(before) = config.commands.expire_before(Clock::System.now()) else { return true };
+    match tokio::time::timeout(EXPIRY_ON_START, expire_all(config.store.as_ref(), before)).await {
+        Ok(Ok(0)) => {}
+        Ok(Ok(messages)) => info!(messages, "expired old messages"),
+        Ok(Err(failure)) => warn!(%failure, "old messages could not be expired"),
+        Err(_) => {
+            info!("old messages are looked for while the server runs: there are many queues or messages");
+            return false;
+        }
     }
+    true
 }
 
 /// The actors of a running server.
@@ -145,7 +154,8 @@ struct WorkerHandle {
 }
 
 impl Running {
-    fn start(config: ServerConfig) -> Self {
+    /// `tidy`: whether housekeeping has something to do at once.
+    fn start(config: ServerConfig, tidy: bool) -> Self {
         let arbiters: Vec<Arbiter> = (0..config.workers.max(1)).map(|_| Arbiter::new()).collect();
         let alarm = Arc::new(Alarm::default());
         let services = services(&config, &arbiters, &alarm);
@@ -162,7 +172,9 @@ impl Running {
         if let Some(arbiter) = arbiters.first() {
             let interval = config.expiry_interval;
             let (services, vital) = (Arc::clone(&services), alarm.vital("housekeeping"));
-            Housekeeping::start_in_arbiter(&arbiter.handle(), move |_| Housekeeping::new(services, interval, vital));
+            Housekeeping::start_in_arbiter(&arbiter.handle(), move |_| {
+                Housekeeping::new(services, interval, vital).at_once(tidy)
+            });
         }
         Running { arbiters, workers, services, alarm }
     }
