@@ -26,7 +26,7 @@ pub enum Replay {
         /// Why it changes nothing.
         why: Ineffective,
     },
-    /// Bytes read, and bytes in all; after each [`PROGRESS_LINES`] lines.
+    /// Bytes read, and bytes in all; after each `PROGRESS_LINES` lines.
     Progress(u64, u64),
 }
 

@@ -5,7 +5,7 @@
 //!   queues, ...   ──> Line ──> readers (a few threads), each with its own connection
 //! ```
 //!
-//! - `work`: what stands in the line ([`super::line`]) before the threads;
+//! - `work`: what stands in the line (`store::line`) before the threads;
 //! - `writer`, `reader`: the threads;
 //! - `open`, `schema`, `columns`: the file, its tables, and how values stand in them;
 //! - `apply`, `queues`, `messages`: what each operation does;
