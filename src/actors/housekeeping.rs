@@ -110,9 +110,13 @@ mod tests {
     use super::*;
     use crate::actors::connection::tests::World;
     use crate::actors::supervision::Alarm;
-    use crate::protocol::QueueId;
-    use crate::protocol::command::LinkData;
-    use crate::store::{Counts, ExpiryStep, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState};
+    use crate::protocol::command::{LinkData, ServiceQueues};
+    use crate::protocol::handshake::ServiceRole;
+    use crate::protocol::{QueueId, ServiceId};
+    use crate::store::{
+        Counts, Enrolled, ExpiryStep, Looked, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, ServiceCheck,
+        ServiceRecord,
+    };
 
     /// A store with nothing but messages that expire, as many as one is told to have.
     #[derive(Default)]
@@ -129,8 +133,8 @@ mod tests {
             Ok(vec![None; ids.len()])
         }
 
-        async fn first_messages(&self, ids: &[QueueId], _: usize) -> Result<Vec<Peeked>, StoreError> {
-            Ok(ids.iter().map(|_| Peeked::Empty).collect())
+        async fn first_messages(&self, ids: &[QueueId], _: usize) -> Result<Vec<Looked>, StoreError> {
+            Ok(ids.iter().map(|_| Looked { service: None, first: Peeked::Empty }).collect())
         }
 
         async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError> {
@@ -154,6 +158,27 @@ mod tests {
             self.left.fetch_sub(deleted, Ordering::Relaxed);
             let deleted = u32::try_from(deleted).unwrap();
             Ok(ExpiryStep { deleted, more: deleted == limit })
+        }
+
+        async fn enrol(&self, _service: ServiceRecord) -> Result<Enrolled, StoreError> {
+            Err(StoreError::Closed)
+        }
+
+        async fn service_queues(&self, _service: ServiceId, _role: ServiceRole) -> Result<ServiceQueues, StoreError> {
+            Err(StoreError::Closed)
+        }
+
+        async fn waiting_queues(
+            &self,
+            _service: ServiceId,
+            _after: Option<QueueId>,
+            _limit: usize,
+        ) -> Result<Vec<QueueId>, StoreError> {
+            Err(StoreError::Closed)
+        }
+
+        async fn check_services(&self, _repair: bool) -> Result<Vec<ServiceCheck>, StoreError> {
+            Err(StoreError::Closed)
         }
 
         async fn counts(&self) -> Result<Counts, StoreError> {

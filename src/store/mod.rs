@@ -13,20 +13,23 @@ pub mod metrics;
 pub mod op;
 pub mod postgres;
 pub mod record;
+pub mod service;
 pub mod sqlite;
 pub mod transfer;
 
 use async_trait::async_trait;
 
 pub use metrics::{LineMetrics, StoreMetrics};
-pub use op::{Op, OpOutcome, Sent};
+pub use op::{Audience, Op, OpOutcome, Sent};
 pub use record::{
     Day, DhSecret, Message, MessageContent, NewQueue, Notifier, Party, QueueRecord, QueueStatus, ServiceRecord,
     Timestamp,
 };
+pub use service::{Enrolled, ServiceCheck};
 
-use crate::protocol::command::LinkData;
-use crate::protocol::{MessageId, QueueId};
+use crate::protocol::command::{LinkData, ServiceQueues};
+use crate::protocol::handshake::ServiceRole;
+use crate::protocol::{MessageId, QueueId, ServiceId};
 
 /// Why a store could not do what it was asked. Nothing of the batch was done.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -82,6 +85,15 @@ pub enum Peeked {
     Message(Box<FirstMessage>),
     /// A message that cannot be read.
     Unreadable(StoreError),
+}
+
+/// What stands first in a queue, and whose queue it is, both at the same moment.
+#[derive(Clone, Debug)]
+pub struct Looked {
+    /// The service that the recipient is associated with; `None` also for an absent queue.
+    pub service: Option<ServiceId>,
+    /// What stands first.
+    pub first: Peeked,
 }
 
 /// How full a queue is.
@@ -140,8 +152,9 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// The first message of each queue (by recipient ID), in the order of `ids`. At most `limit` messages are read, those
-    /// of the first queues that have one: of the others it is only said whether they have one.
-    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError>;
+    /// of the first queues that have one: of the others it is only said whether they have one. Each with the service that
+    /// the queue is associated with.
+    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Looked>, StoreError>;
 
     /// Size and first message of each queue (by recipient ID), in the order of `ids`, without bodies; absent queues are
     /// empty.
@@ -166,6 +179,27 @@ pub trait Store: Send + Sync + 'static {
     async fn purge_deleted_queues(&self, _now: Timestamp) -> Result<u64, StoreError> {
         Ok(0)
     }
+
+    /// Finds the service with this certificate, or keeps `service` as a new one. One certificate is one service, in one
+    /// role, for ever, however many ask at the same time.
+    async fn enrol(&self, service: ServiceRecord) -> Result<Enrolled, StoreError>;
+
+    /// How many queues are associated with a service in this role, and the XOR of the MD5 of their IDs (recipient IDs of a
+    /// messaging service, notifier IDs of a notifier): kept with each change, not counted. None for an unknown service.
+    async fn service_queues(&self, service: ServiceId, role: ServiceRole) -> Result<ServiceQueues, StoreError>;
+
+    /// Recipient IDs of queues that are associated with a messaging service and have a message, in the order of their IDs:
+    /// at most `limit` behind `after`, from the first on if there is none. Less than `limit` are the last.
+    async fn waiting_queues(
+        &self,
+        service: ServiceId,
+        after: Option<QueueId>,
+        limit: usize,
+    ) -> Result<Vec<QueueId>, StoreError>;
+
+    /// Counts the queues of every service and computes the XOR of the MD5 of their IDs anew, to be compared with what is
+    /// kept; with `repair`, puts what was counted in its place. Looks at all queues: for the operator, not for a client.
+    async fn check_services(&self, repair: bool) -> Result<Vec<ServiceCheck>, StoreError>;
 
     /// How many of everything. Counts rows, so it is for statistics, not for every command.
     async fn counts(&self) -> Result<Counts, StoreError>;

@@ -9,7 +9,7 @@ use super::record::{Day, Message, NewQueue, Notifier, Timestamp};
 use crate::protocol::command::{LinkData, MessageFlags};
 use crate::protocol::error::BlockingInfo;
 use crate::protocol::keys::PublicAuthKey;
-use crate::protocol::{MessageId, QueueId};
+use crate::protocol::{MessageId, QueueId, ServiceId};
 
 /// Something to change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,6 +46,23 @@ pub enum Op {
         /// Recipient ID.
         queue: QueueId,
     },
+    /// Associate the recipient with a service, or release it from its service. Answers [`OpOutcome::Associated`]. [`OpOutcome::Conflict`] for a
+    /// service that is not kept.
+    AssociateRecipient {
+        /// Recipient ID.
+        queue: QueueId,
+        /// The service.
+        service: Option<ServiceId>,
+    },
+    /// The same for the queue's notifier. [`OpOutcome::Conflict`] also when the queue has another notifier or none.
+    AssociateNotifier {
+        /// Recipient ID.
+        queue: QueueId,
+        /// The notifier's ID of the queue.
+        notifier: QueueId,
+        /// The service.
+        service: Option<ServiceId>,
+    },
     /// Set or replace the notifier. Answers [`OpOutcome::NotifierWas`]. [`OpOutcome::Duplicate`] if its ID is taken.
     SetNotifier {
         /// Recipient ID.
@@ -75,7 +92,7 @@ pub enum Op {
         /// Recipient ID.
         queue: QueueId,
     },
-    /// Delete the queue, its link, notifier and messages. Its IDs are free again.
+    /// Delete the queue, its link, notifier and messages. Its IDs are free again. Answers [`OpOutcome::Deleted`].
     DeleteQueue {
         /// Recipient ID.
         queue: QueueId,
@@ -115,6 +132,8 @@ impl Op {
             | Op::SetRecipientKeys { queue, .. }
             | Op::SetLink { queue, .. }
             | Op::DeleteLink { queue }
+            | Op::AssociateRecipient { queue, .. }
+            | Op::AssociateNotifier { queue, .. }
             | Op::SetNotifier { queue, .. }
             | Op::DeleteNotifier { queue }
             | Op::SuspendQueue { queue }
@@ -177,6 +196,13 @@ pub enum OpOutcome {
     Conflict,
     /// The notifier that was set before.
     NotifierWas(Option<Box<Notifier>>),
+    /// The service that the queue, or its notifier, was associated with before.
+    Associated {
+        /// Which.
+        was: Option<ServiceId>,
+    },
+    /// The queue was deleted.
+    Deleted(Audience),
     /// A message was appended.
     Sent(Sent),
     /// The queue is full (a marker may have been appended).
@@ -193,8 +219,17 @@ pub enum OpOutcome {
     },
 }
 
+/// Who else has to do with a queue, as of the operation's transaction.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Audience {
+    /// The service that the recipient is associated with.
+    pub service: Option<ServiceId>,
+    /// The notifier. Of a message only if its flags ask for a notification.
+    pub notifier: Option<Box<Notifier>>,
+}
+
 /// An appended message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sent {
     /// Its number within the queue.
     pub sequence: u64,
@@ -202,4 +237,6 @@ pub struct Sent {
     pub was_empty: bool,
     /// How many expired messages were deleted.
     pub expired: u32,
+    /// Who is to be told of it.
+    pub audience: Audience,
 }

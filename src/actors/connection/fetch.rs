@@ -24,7 +24,8 @@ pub async fn fetch(cx: JobContext) {
         return;
     }
     match cx.services.store.first_messages(&queues, room).await {
-        Ok(peeked) => {
+        Ok(looked) => {
+            let peeked: Vec<Peeked> = looked.into_iter().map(|looked| looked.first).collect();
             give_up_absent(&cx, &queues, &peeked).await;
             deliver(&cx, queues, peeked);
         }

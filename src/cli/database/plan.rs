@@ -159,12 +159,23 @@ fn found(paths: &Paths) -> Result<Kind, CommandError> {
         ))),
         (true, false) => Ok(Kind::Log),
         (false, true) => Ok(Kind::Sqlite),
-        (false, false) => Err(refused(&format!(
-            "there is nothing to import in {}: neither {} nor smp-server.db.\n{ELSEWHERE}",
-            paths.log.display(),
-            crate::store::files::STORE_LOG
-        ))),
+        (false, false) => Err(refused(&nothing_to_import(paths))),
     }
+}
+
+/// What was moved wholly is renamed: who asks again, after the command was cut off at its end, is told so.
+fn nothing_to_import(paths: &Paths) -> String {
+    let log = crate::store::files::STORE_LOG;
+    let moved = [log, "smp-server.db"].map(|name| paths.log.join(format!("{name}.bak")));
+    let before: String = moved
+        .iter()
+        .filter(|path| file::is_present(path))
+        .map(|path| format!("\n{} is there: what it holds was imported already.", path.display()))
+        .collect();
+    format!(
+        "there is nothing to import in {}: neither {log} nor smp-server.db.{before}\n{ELSEWHERE}",
+        paths.log.display()
+    )
 }
 
 /// The files that have to be there for this.

@@ -29,7 +29,7 @@ pub async fn operations_of_a_batch_are_done_in_their_order(subject: &dyn Subject
         .await
         .unwrap();
     assert_eq!(outcomes[..2], [OpOutcome::NoQueue, OpOutcome::Done]);
-    assert!(matches!(outcomes[2], OpOutcome::Sent(sent) if sent.was_empty));
+    assert!(matches!(&outcomes[2], OpOutcome::Sent(sent) if sent.was_empty));
     assert_eq!(outcomes[3], OpOutcome::Acknowledged { deleted: true, next: None, more: false });
     assert_eq!(outcomes[4..], [OpOutcome::Done, OpOutcome::NoQueue, OpOutcome::Done, OpOutcome::Duplicate]);
 }
@@ -58,7 +58,7 @@ pub async fn each_of_many_concurrent_batches_gets_its_own_outcomes(subject: &dyn
         let outcomes = outcomes.unwrap();
         assert_eq!(outcomes[0], OpOutcome::Done);
         created += usize::from(outcomes[1] == OpOutcome::Done);
-        assert!(matches!(outcomes[2..], [OpOutcome::Sent(one), OpOutcome::Sent(two)]
+        assert!(matches!(&outcomes[2..], [OpOutcome::Sent(one), OpOutcome::Sent(two)]
             if one.was_empty && !two.was_empty && one.sequence < two.sequence));
     }
     assert_eq!(created, 1);

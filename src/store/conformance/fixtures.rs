@@ -9,8 +9,8 @@ use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
 use crate::protocol::{MessageId, QueueId};
 use crate::store::op::SendMessage;
 use crate::store::{
-    Day, DhSecret, FirstMessage, Message, MessageContent, NewQueue, Notifier, Op, OpOutcome, Peeked, QueueRecord,
-    QueueStatus, Store, Timestamp,
+    Day, DhSecret, FirstMessage, Looked, Message, MessageContent, NewQueue, Notifier, Op, OpOutcome, Peeked,
+    QueueRecord, QueueStatus, Store, Timestamp,
 };
 
 /// The recipient ID of queue `n`.
@@ -163,8 +163,8 @@ pub async fn first(store: &Arc<dyn Store>, n: u8) -> Option<Message> {
 }
 
 /// The message that was read, if the queue has one; panics if it was not read.
-pub fn peeked(peeked: Peeked) -> Option<FirstMessage> {
-    match peeked {
+pub fn peeked(looked: Looked) -> Option<FirstMessage> {
+    match looked.first {
         Peeked::Absent | Peeked::Empty => None,
         Peeked::Message(first) => Some(*first),
         Peeked::Waiting | Peeked::Unreadable(_) => panic!("not read"),

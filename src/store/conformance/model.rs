@@ -15,8 +15,8 @@ use crate::protocol::command::LinkData;
 use crate::protocol::error::{BlockingInfo, BlockingReason};
 use crate::store::op::SendMessage;
 use crate::store::{
-    Counts, Day, Message, MessageContent, NewQueue, Op, OpOutcome, Party, QueueRecord, QueueStatus, Sent, Store,
-    Timestamp,
+    Audience, Counts, Day, Message, MessageContent, NewQueue, Op, OpOutcome, Party, QueueRecord, QueueStatus, Sent,
+    Store, Timestamp,
 };
 
 const QUEUES: u8 = 3;
@@ -208,7 +208,12 @@ impl ModelQueue {
                 let next = self.messages.front().filter(|_| *with_next).cloned().map(Box::new);
                 return OpOutcome::Acknowledged { deleted, next, more: !self.messages.is_empty() };
             }
-            Op::CreateQueue(_) | Op::SetLink { .. } | Op::SetNotifier { .. } | Op::DeleteQueue { .. } => {
+            Op::AssociateRecipient { .. }
+            | Op::AssociateNotifier { .. }
+            | Op::CreateQueue(_)
+            | Op::SetLink { .. }
+            | Op::SetNotifier { .. }
+            | Op::DeleteQueue { .. } => {
                 panic!("done by the model itself")
             }
         }
@@ -246,7 +251,12 @@ impl ModelQueue {
         self.messages.push_back(Message { id: message.id, sequence: 0, timestamp: message.timestamp, content });
         match full {
             true => OpOutcome::Quota,
-            false => OpOutcome::Sent(Sent { sequence: 0, was_empty: size == 0, expired: expired as u32 }),
+            false => OpOutcome::Sent(Sent {
+                sequence: 0,
+                was_empty: size == 0,
+                expired: expired as u32,
+                audience: Audience::default(),
+            }),
         }
     }
 }

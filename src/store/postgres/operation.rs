@@ -12,7 +12,7 @@ use super::statements as sql;
 use crate::protocol::QueueId;
 use crate::store::op::SendMessage;
 use crate::store::record::{NewQueue, Notifier, QueueStatus, Timestamp};
-use crate::store::{Op, OpOutcome, Sent};
+use crate::store::{Audience, Op, OpOutcome, Sent};
 
 /// What statements depend on beside their operation.
 #[derive(Clone, Copy, Debug)]
@@ -134,6 +134,7 @@ fn step(op: &Op, rules: Rules, now: Timestamp) -> Result<Step<'_>, OpOutcome> {
             vec![Box::new(queue), Box::new(link_id), Box::new(&data.fixed[..]), Box::new(&data.user[..])],
         ),
         Op::DeleteLink { queue } => (sql::DELETE_LINK, vec![Box::new(queue)]),
+        Op::AssociateRecipient { .. } | Op::AssociateNotifier { .. } => return Err(OpOutcome::Conflict),
         Op::SetNotifier { queue, notifier } => (sql::SET_NOTIFIER, notifier_params(queue, Some(notifier))),
         Op::DeleteNotifier { queue } => (sql::SET_NOTIFIER, notifier_params(queue, None)),
         Op::SuspendQueue { queue } => (sql::SET_STATUS, vec![Box::new(queue), Box::new(QueueStatus::Off)]),
@@ -218,6 +219,7 @@ fn sent(columns: &mut Columns<'_>) -> Result<OpOutcome, ColumnError> {
             sequence: number.unsigned_abs(),
             was_empty: size == 0,
             expired: u32::try_from(expired).unwrap_or(u32::MAX),
+            audience: Audience::default(),
         }),
         _ => OpOutcome::Quota,
     })

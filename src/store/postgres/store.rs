@@ -21,13 +21,14 @@ use super::schema::{Preparation, SchemaError};
 use super::statements as sql;
 use super::sweep::{PURGED, Sweep, Swept};
 use super::writer::{Batch, Counters, Write};
-use crate::protocol::QueueId;
-use crate::protocol::command::LinkData;
+use crate::protocol::command::{LinkData, ServiceQueues};
+use crate::protocol::handshake::ServiceRole;
+use crate::protocol::{QueueId, ServiceId};
 use crate::store::line::{Limits, Line, line};
 use crate::store::op;
 use crate::store::{
-    Contents, Counts, ExpiryStep, FirstMessage, MessageSummary, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState,
-    Store, StoreError, StoreMetrics, Timestamp,
+    Contents, Counts, Enrolled, ExpiryStep, FirstMessage, Looked, MessageSummary, Op, OpOutcome, Party, Peeked,
+    QueueRecord, QueueState, ServiceCheck, ServiceRecord, Store, StoreError, StoreMetrics, Timestamp,
 };
 
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -261,12 +262,13 @@ impl Store for PostgresStore {
         self.read_each(sql::RECORDS_BY_RECIPIENT, ids, None, None, |columns| to_subscribe(columns).map(Some)).await
     }
 
-    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError> {
+    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Looked>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let value = |columns: &mut Columns<'_>| {
             Ok(peeked(columns).unwrap_or_else(|error| Peeked::Unreadable(unreadable(error))))
         };
-        self.read_each(sql::FIRST_MESSAGES, ids, Some(limit), Peeked::Absent, value).await
+        let peeked = self.read_each(sql::FIRST_MESSAGES, ids, Some(limit), Peeked::Absent, value).await?;
+        Ok(peeked.into_iter().map(|first| Looked { service: None, first }).collect())
     }
 
     async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError> {
@@ -300,6 +302,27 @@ impl Store for PostgresStore {
                 return Ok(purged);
             }
         }
+    }
+
+    async fn enrol(&self, _service: ServiceRecord) -> Result<Enrolled, StoreError> {
+        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    }
+
+    async fn service_queues(&self, _service: ServiceId, _role: ServiceRole) -> Result<ServiceQueues, StoreError> {
+        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    }
+
+    async fn waiting_queues(
+        &self,
+        _service: ServiceId,
+        _after: Option<QueueId>,
+        _limit: usize,
+    ) -> Result<Vec<QueueId>, StoreError> {
+        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    }
+
+    async fn check_services(&self, _repair: bool) -> Result<Vec<ServiceCheck>, StoreError> {
+        Err(StoreError::Failed("services are not kept yet".to_owned()))
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {

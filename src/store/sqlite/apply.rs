@@ -36,6 +36,7 @@ fn apply_to(
         Op::SetRecipientKeys { keys, .. } => queues::set_recipient_keys(connection, queue, keys),
         Op::SetLink { link_id, data, .. } => queues::set_link(connection, queue, *link_id, data),
         Op::DeleteLink { .. } => queues::delete_link(connection, queue),
+        Op::AssociateRecipient { .. } | Op::AssociateNotifier { .. } => Ok(OpOutcome::Conflict),
         Op::SetNotifier { notifier, .. } => queues::set_notifier(connection, queue, Some(notifier)),
         Op::DeleteNotifier { .. } => queues::set_notifier(connection, queue, None),
         Op::SuspendQueue { .. } => queues::set_status(connection, queue, &QueueStatus::Off),

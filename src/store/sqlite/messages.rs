@@ -10,7 +10,7 @@ use crate::protocol::command::MessageFlags;
 use crate::protocol::{MessageId, QueueId};
 use crate::store::op::SendMessage;
 use crate::store::record::{Message, MessageContent, Timestamp};
-use crate::store::{Counts, FirstMessage, MessageSummary, OpOutcome, Peeked, QueueState, Sent};
+use crate::store::{Audience, Counts, FirstMessage, MessageSummary, OpOutcome, Peeked, QueueState, Sent};
 
 /// [`Op::Send`](crate::store::Op::Send) to a queue that is active; `quota` is how many messages make it full.
 pub(super) fn send(
@@ -35,7 +35,12 @@ pub(super) fn send(
     let sequence = append(connection, queue, message, marker)?;
     Ok(match marker {
         true => OpOutcome::Quota,
-        false => OpOutcome::Sent(Sent { sequence, was_empty: size == 0, expired: state.expired }),
+        false => OpOutcome::Sent(Sent {
+            sequence,
+            was_empty: size == 0,
+            expired: state.expired,
+            audience: Audience::default(),
+        }),
     })
 }
 

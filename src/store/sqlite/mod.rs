@@ -45,11 +45,12 @@ use self::writer::{Counters, Writer};
 use super::line::{self, Limits, Line};
 use super::op;
 use super::{
-    Counts, ExpiryStep, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, StoreMetrics,
-    Timestamp,
+    Counts, Enrolled, ExpiryStep, Looked, Op, OpOutcome, Party, QueueRecord, QueueState, ServiceCheck, ServiceRecord,
+    Store, StoreError, StoreMetrics, Timestamp,
 };
-use crate::protocol::QueueId;
-use crate::protocol::command::LinkData;
+use crate::protocol::command::{LinkData, ServiceQueues};
+use crate::protocol::handshake::ServiceRole;
+use crate::protocol::{QueueId, ServiceId};
 
 /// The name of the store's file in the directory that the settings name.
 pub const FILE_NAME: &str = "smp-server.db";
@@ -199,9 +200,11 @@ impl Store for SqliteStore {
         self.read_each(ids, move |connection, id| queues::record(connection, party, id)).await
     }
 
-    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError> {
+    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Looked>, StoreError> {
         let (weight, ids) = (size_of_val(ids), ids.to_vec());
-        self.reads.submit(1, weight, move |connection| messages::first_messages(connection, &ids, limit)).await
+        let peeked =
+            self.reads.submit(1, weight, move |connection| messages::first_messages(connection, &ids, limit)).await?;
+        Ok(peeked.into_iter().map(|first| Looked { service: None, first }).collect())
     }
 
     async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError> {
@@ -221,6 +224,27 @@ impl Store for SqliteStore {
     async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<ExpiryStep, StoreError> {
         let deleted = self.writes.submit(1, 0, move |connection| messages::expire(connection, before, limit)).await?;
         Ok(ExpiryStep { deleted, more: deleted == limit })
+    }
+
+    async fn enrol(&self, _service: ServiceRecord) -> Result<Enrolled, StoreError> {
+        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    }
+
+    async fn service_queues(&self, _service: ServiceId, _role: ServiceRole) -> Result<ServiceQueues, StoreError> {
+        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    }
+
+    async fn waiting_queues(
+        &self,
+        _service: ServiceId,
+        _after: Option<QueueId>,
+        _limit: usize,
+    ) -> Result<Vec<QueueId>, StoreError> {
+        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    }
+
+    async fn check_services(&self, _repair: bool) -> Result<Vec<ServiceCheck>, StoreError> {
+        Err(StoreError::Failed("services are not kept yet".to_owned()))
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {

@@ -146,7 +146,7 @@ fn announce(cx: &JobContext, creation: Creation) -> Step {
 fn sent(cx: &JobContext, segment: &mut Segment, sending: Box<Sending>, outcome: OpOutcome) -> Step {
     let counters = &cx.services.counters;
     match outcome {
-        OpOutcome::Sent(Sent { sequence, was_empty, expired }) => {
+        OpOutcome::Sent(Sent { sequence, was_empty, expired, audience: _ }) => {
             Counters::count(&counters.messages_sent);
             Counters::add(&counters.messages_expired, u64::from(expired));
             if was_empty {

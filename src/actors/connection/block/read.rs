@@ -73,7 +73,7 @@ async fn get(cx: &JobContext, segment: &mut Segment) {
         return;
     }
     let read = cx.services.store.first_messages(&queues, queues.len()).await;
-    settle(cx, segment, &positions, read, |nth, peeked| match (peeked, queues.get(nth)) {
+    settle(cx, segment, &positions, read, |nth, looked| match (looked.first, queues.get(nth)) {
         (Peeked::Message(first), Some(queue)) => got(cx, *queue, &first),
         (Peeked::Absent, _) => Response::Err(ErrorType::Auth),
         (Peeked::Unreadable(failure), _) => Response::Err(store_error(cx, &failure)),

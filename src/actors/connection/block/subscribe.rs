@@ -67,7 +67,7 @@ async fn peek(cx: &JobContext, wanted: &[Wanted]) -> Result<Vec<First>, StoreErr
         peeked = cx.services.store.first_messages(&queues, room).await?.into_iter();
     }
     let first = |(wanted, look): (&Wanted, bool)| match (look, wanted.look) {
-        (true, _) => peeked.next().map_or(First::Absent, First::from),
+        (true, _) => peeked.next().map_or(First::Absent, |looked| First::from(looked.first)),
         (false, Look::Never) => First::New,
         (false, _) => First::Nothing,
     };

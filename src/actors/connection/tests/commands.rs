@@ -6,14 +6,16 @@ use bytes::Bytes;
 
 use super::World;
 use super::peer::{Ask, new, send, signing_key};
-use crate::protocol::command::{Command, LinkData, QueueRequest};
+use crate::protocol::command::{Command, LinkData, QueueRequest, ServiceQueues};
 use crate::protocol::crypto::sender_id_for;
 use crate::protocol::error::{CommandError, ErrorType};
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::response::Response;
-use crate::protocol::{EntityId, QueueId, Version};
+use crate::protocol::{EntityId, QueueId, ServiceId, Version};
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{
-    Counts, ExpiryStep, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, Timestamp,
+    Counts, Enrolled, ExpiryStep, Looked, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, ServiceCheck,
+    ServiceRecord, Store, StoreError, Timestamp,
 };
 use crate::transport::block_io::Incoming;
 
@@ -132,7 +134,7 @@ async fn ten_sends_in_a_block_are_stored_in_their_order() {
     sender.ask_all(&sends).await;
     for n in 0..10u8 {
         let first = world.services.store.first_messages(&[queue.id()], 1).await.unwrap().remove(0);
-        let Peeked::Message(first) = first else { panic!("a message expected") };
+        let Peeked::Message(first) = first.first else { panic!("a message expected") };
         let crate::store::MessageContent::Sent { body, .. } = &first.message.content else { panic!("no marker") };
         assert_eq!(body.as_ref(), [n]);
         let op = Op::Acknowledge { queue: queue.id(), message: None, with_next: false };
@@ -261,7 +263,7 @@ impl Store for Failing {
         self.inner.queues(party, ids).await
     }
 
-    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError> {
+    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Looked>, StoreError> {
         self.inner.first_messages(ids, limit).await
     }
 
@@ -285,6 +287,27 @@ impl Store for Failing {
 
     async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<ExpiryStep, StoreError> {
         self.inner.expire_messages(before, limit).await
+    }
+
+    async fn enrol(&self, service: ServiceRecord) -> Result<Enrolled, StoreError> {
+        self.inner.enrol(service).await
+    }
+
+    async fn service_queues(&self, service: ServiceId, role: ServiceRole) -> Result<ServiceQueues, StoreError> {
+        self.inner.service_queues(service, role).await
+    }
+
+    async fn waiting_queues(
+        &self,
+        service: ServiceId,
+        after: Option<QueueId>,
+        limit: usize,
+    ) -> Result<Vec<QueueId>, StoreError> {
+        self.inner.waiting_queues(service, after, limit).await
+    }
+
+    async fn check_services(&self, repair: bool) -> Result<Vec<ServiceCheck>, StoreError> {
+        self.inner.check_services(repair).await
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {

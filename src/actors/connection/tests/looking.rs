@@ -8,13 +8,15 @@ use tokio::sync::Semaphore;
 
 use super::peer::{Queue, send, until};
 use super::{Peer, World};
-use crate::protocol::QueueId;
-use crate::protocol::command::{Command, LinkData, QueueRequest};
+use crate::protocol::command::{Command, LinkData, QueueRequest, ServiceQueues};
 use crate::protocol::error::ErrorType;
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::response::Response;
+use crate::protocol::{QueueId, ServiceId};
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{
-    Contents, Counts, ExpiryStep, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, Timestamp,
+    Contents, Counts, Enrolled, ExpiryStep, Looked, Op, OpOutcome, Party, QueueRecord, QueueState, ServiceCheck,
+    ServiceRecord, Store, StoreError, Timestamp,
 };
 
 /// A store that tells which queues are empty, lets a call that asked for them go on when it is told to, and counts looks.
@@ -40,7 +42,7 @@ impl Store for Telling {
         Ok(records.into_iter().zip(states).map(|(record, state)| Some((record?, contents(state)))).collect())
     }
 
-    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError> {
+    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Looked>, StoreError> {
         self.looks.fetch_add(1, Ordering::SeqCst);
         self.inner.first_messages(ids, limit).await
     }
@@ -59,6 +61,27 @@ impl Store for Telling {
 
     async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<ExpiryStep, StoreError> {
         self.inner.expire_messages(before, limit).await
+    }
+
+    async fn enrol(&self, service: ServiceRecord) -> Result<Enrolled, StoreError> {
+        self.inner.enrol(service).await
+    }
+
+    async fn service_queues(&self, service: ServiceId, role: ServiceRole) -> Result<ServiceQueues, StoreError> {
+        self.inner.service_queues(service, role).await
+    }
+
+    async fn waiting_queues(
+        &self,
+        service: ServiceId,
+        after: Option<QueueId>,
+        limit: usize,
+    ) -> Result<Vec<QueueId>, StoreError> {
+        self.inner.waiting_queues(service, after, limit).await
+    }
+
+    async fn check_services(&self, repair: bool) -> Result<Vec<ServiceCheck>, StoreError> {
+        self.inner.check_services(repair).await
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {

@@ -6,13 +6,15 @@ use async_trait::async_trait;
 
 use super::World;
 use super::peer::{Ask, send};
-use crate::protocol::QueueId;
-use crate::protocol::command::{Command, LinkData, QueueRequest};
+use crate::protocol::command::{Command, LinkData, QueueRequest, ServiceQueues};
 use crate::protocol::error::ErrorType;
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::response::Response;
+use crate::protocol::{QueueId, ServiceId};
 use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::store::{
-    Counts, ExpiryStep, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, Store, StoreError, Timestamp,
+    Counts, Enrolled, ExpiryStep, Looked, Op, OpOutcome, Party, Peeked, QueueRecord, QueueState, ServiceCheck,
+    ServiceRecord, Store, StoreError, Timestamp,
 };
 
 /// A store that cannot read some queues, or the messages of some.
@@ -36,10 +38,13 @@ impl Store for Damaged {
         if places.is_empty() { self.inner.queues(party, ids).await } else { Err(failure(places)) }
     }
 
-    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Peeked>, StoreError> {
+    async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Looked>, StoreError> {
         let found = self.inner.first_messages(ids, limit).await?;
         let unreadable = self.messages.lock().unwrap();
-        let peek = |(id, found)| if unreadable.contains(id) { Peeked::Unreadable(failure(vec![])) } else { found };
+        let peek = |(id, found): (_, Looked)| match unreadable.contains(id) {
+            true => Looked { first: Peeked::Unreadable(failure(vec![])), ..found },
+            false => found,
+        };
         Ok(ids.iter().zip(found).map(peek).collect())
     }
 
@@ -57,6 +62,27 @@ impl Store for Damaged {
 
     async fn expire_messages(&self, before: Timestamp, limit: u32) -> Result<ExpiryStep, StoreError> {
         self.inner.expire_messages(before, limit).await
+    }
+
+    async fn enrol(&self, service: ServiceRecord) -> Result<Enrolled, StoreError> {
+        self.inner.enrol(service).await
+    }
+
+    async fn service_queues(&self, service: ServiceId, role: ServiceRole) -> Result<ServiceQueues, StoreError> {
+        self.inner.service_queues(service, role).await
+    }
+
+    async fn waiting_queues(
+        &self,
+        service: ServiceId,
+        after: Option<QueueId>,
+        limit: usize,
+    ) -> Result<Vec<QueueId>, StoreError> {
+        self.inner.waiting_queues(service, after, limit).await
+    }
+
+    async fn check_services(&self, repair: bool) -> Result<Vec<ServiceCheck>, StoreError> {
+        self.inner.check_services(repair).await
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {
