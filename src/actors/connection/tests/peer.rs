@@ -79,7 +79,7 @@ impl World {
         let id = ConnectionId(self.next.get() + 1);
         self.next.set(id.0);
         let params = TransmissionParams { version, session_id: SessionId([9; 32]) };
-        let session = Session { params, secret_key: SecretDhKey::generate() };
+        let session = Session { params, secret_key: SecretDhKey::generate(), service: None };
         let core = Core::new(Encoder::new(params), self.services.settings.client_blocks);
         let wire = Rc::new(Wire::default());
         let ended = Rc::new(Cell::new(false));
