@@ -122,7 +122,8 @@ impl Mover<'_> {
         }
         let (refusal, advice) = if wanted { ("does not exist", NO_SCHEMA) } else { ("exists already", SCHEMA) };
         let (schema, connector) = (self.connector.schema(), self.connector);
-        Err(CommandError::refused(format!("the schema \"{schema}\" {refusal} in the {connector}.\n{advice}")))
+        let cut_off = if !wanted && plan.step == Step::Store { CUT_OFF } else { "" };
+        Err(CommandError::refused(format!("the schema \"{schema}\" {refusal} in the {connector}.\n{advice}{cut_off}")))
     }
 
     fn run(&self, plan: &Plan, console: &mut Console<'_>) -> Result<Tally, CommandError> {
@@ -200,6 +201,10 @@ impl Mover<'_> {
 
 const SCHEMA: &str = "If what it holds is not needed: `smp-server database delete` says how to delete it.\n\
                       Or name another one with --schema.";
+
+/// The last thing that an import does is to rename what it has moved.
+const CUT_OFF: &str = "\nIf an import into it said \"Finishing\" and was then cut off, nothing is missing in it: rename \
+                       smp-server.db to smp-server.db.bak instead.";
 
 const NO_SCHEMA: &str = "Check db_connection and db_schema of smp-server.ini, or name the right ones with --database and \
                          --schema.\nTo import messages, import the queues before them: `smp-server database import queues`.";

@@ -122,6 +122,11 @@ fn sqlite_goes_into_postgresql_and_back_also_when_killed_on_the_way() {
         // It may have been done before it was killed.
         let done = ["exist", "was imported already"].iter().any(|told| said(&output).contains(told));
         assert!(output.status.success() || done, "{}", said(&output));
+        if said(&output).contains("then cut off, nothing is missing") {
+            // Between its last two steps: the second is left to whoever reads that.
+            let backup = installation.log().join("smp-server.db.bak");
+            std::fs::rename(installation.log().join(STORE), backup).unwrap();
+        }
     }
     assert!(exists(&installation, "smp-server.db.bak") && exists(&installation, STORE));
     installation.run(&["database", "export", "-y"]);
