@@ -10,7 +10,7 @@ use futures_util::{StreamExt, future, poll};
 use super::fixtures::*;
 use super::{Limits, Subject};
 use crate::store::op::SendMessage;
-use crate::store::{Counts, Op, OpOutcome, Party, Store, StoreError, Timestamp};
+use crate::store::{Audience, Counts, Op, OpOutcome, Party, Store, StoreError, Timestamp};
 
 pub async fn operations_of_a_batch_are_done_in_their_order(subject: &dyn Subject) {
     let store = subject.open(Limits::default()).await;
@@ -31,7 +31,8 @@ pub async fn operations_of_a_batch_are_done_in_their_order(subject: &dyn Subject
     assert_eq!(outcomes[..2], [OpOutcome::NoQueue, OpOutcome::Done]);
     assert!(matches!(&outcomes[2], OpOutcome::Sent(sent) if sent.was_empty));
     assert_eq!(outcomes[3], OpOutcome::Acknowledged { deleted: true, next: None, more: false });
-    assert_eq!(outcomes[4..], [OpOutcome::Done, OpOutcome::NoQueue, OpOutcome::Done, OpOutcome::Duplicate]);
+    assert_eq!(outcomes[4], OpOutcome::Deleted(Audience::default()));
+    assert_eq!(outcomes[5..], [OpOutcome::NoQueue, OpOutcome::Done, OpOutcome::Duplicate]);
 }
 
 pub async fn a_condition_that_is_not_met_does_not_hinder_the_rest_of_the_batch(subject: &dyn Subject) {

@@ -136,6 +136,12 @@ pub async fn done(store: &Arc<dyn Store>, op: Op) {
     assert_eq!(one(store, op).await, OpOutcome::Done);
 }
 
+/// Deletes queue `n`, which must be there.
+pub async fn delete(store: &Arc<dyn Store>, n: u8) {
+    let outcome = one(store, Op::DeleteQueue { queue: recipient(n) }).await;
+    assert!(matches!(outcome, OpOutcome::Deleted(_)), "{outcome:?}");
+}
+
 /// Appends message `m` to queue `n`: its sequence number, and whether the queue was empty.
 pub async fn sent(store: &Arc<dyn Store>, n: u8, m: u8) -> (u64, bool) {
     match one(store, send(n, m)).await {

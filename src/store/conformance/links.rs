@@ -45,7 +45,7 @@ pub async fn a_deleted_link_is_free_again(subject: &dyn Subject) {
         assert_eq!(record(&store, 1).await.unwrap().link_id, None);
     }
     done(&store, set(2, 1, data("other", "new"))).await;
-    done(&store, Op::DeleteQueue { queue: recipient(3) }).await;
+    delete(&store, 3).await;
     done(&store, set(1, 3, data("more", "new"))).await;
     let owner = store.queues(Party::Link, &[link(3)]).await.unwrap().remove(0);
     assert_eq!(owner.map(|owner| owner.recipient_id), Some(recipient(1)));

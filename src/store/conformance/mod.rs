@@ -10,6 +10,7 @@ pub mod messages;
 pub mod model;
 pub mod persistence;
 pub mod queues;
+pub mod services;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +91,16 @@ macro_rules! store_conformance {
             messages::no_more_first_messages_are_read_than_asked_for,
             messages::the_state_of_a_queue_tells_its_size_and_first_message,
             messages::counts_tell_queues_and_messages,
+            services::a_service_is_known_by_its_certificate_in_one_role,
+            services::however_many_enrol_one_service_it_is_one,
+            services::queues_join_move_and_leave_services,
+            services::an_association_that_can_not_be_is_a_conflict,
+            services::a_queue_is_created_in_a_service_and_leaves_it_when_it_is_deleted,
+            services::a_notifier_that_is_replaced_or_removed_leaves_its_service,
+            services::a_message_tells_its_audience,
+            services::a_look_tells_whose_queue_it_is,
+            services::waiting_queues_come_in_pages,
+            services::numbers_are_right_however_many_move_queues_between_services,
             concurrency::operations_of_a_batch_are_done_in_their_order,
             concurrency::a_condition_that_is_not_met_does_not_hinder_the_rest_of_the_batch,
             concurrency::an_empty_batch_is_answered,
@@ -123,6 +134,7 @@ macro_rules! store_conformance_persistent {
             persistence::everything_is_there_after_reopening,
             persistence::sequence_numbers_grow_across_reopening_an_emptied_queue,
             persistence::a_full_queue_is_full_after_reopening,
+            services::services_are_there_after_reopening,
         }
     };
 }

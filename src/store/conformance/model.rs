@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::fixtures::*;
+use super::services::{enrol_services, service_id};
 use super::{Limits, Subject};
 use crate::protocol::QueueId;
 use crate::protocol::command::LinkData;
@@ -44,6 +45,7 @@ pub fn compare(subject: impl Fn() -> Box<dyn Subject>) {
 
 async fn compare_steps(subject: &dyn Subject, steps: Vec<Step>) {
     let store = subject.open(Limits { quota: QUOTA, ..Limits::default() }).await;
+    enrol_services(&store).await;
     let mut model = Model::default();
     let mut last_numbers = BTreeMap::new();
     for step in steps {
@@ -74,7 +76,7 @@ fn strip_sequence(op: &Op, outcome: &mut OpOutcome, last: &mut BTreeMap<QueueId,
             sent.sequence = 0;
         }
         OpOutcome::Acknowledged { next: Some(next), .. } => next.sequence = 0,
-        OpOutcome::Done if matches!(op, Op::DeleteQueue { .. }) => {
+        OpOutcome::Deleted(_) => {
             last.remove(op.queue());
         }
         _ => {}
@@ -103,6 +105,9 @@ async fn assert_same_contents(store: &Arc<dyn Store>, model: &Model) {
         first.map(|first| peeked(first).map(|first| Message { sequence: 0, ..first.message })).collect();
     let expected: Vec<_> = queues.iter().map(|queue| queue.and_then(|queue| queue.messages.front().cloned())).collect();
     assert_eq!(first, expected);
+    for check in store.check_services(false).await.unwrap() {
+        assert_eq!(check.kept, check.counted);
+    }
     let counts = Counts { queues: model.queues.len() as u64, messages: sizes.iter().sum() };
     assert_eq!(store.counts().await.unwrap(), counts);
 }
@@ -136,7 +141,7 @@ impl Model {
                 }
             }
             Op::DeleteQueue { queue } => match self.queues.remove(queue) {
-                Some(_) => OpOutcome::Done,
+                Some(queue) => OpOutcome::Deleted(queue.audience(true)),
                 None => OpOutcome::NoQueue,
             },
             op => match self.queues.get_mut(op.queue()) {
@@ -198,6 +203,19 @@ impl ModelQueue {
             Op::BlockQueue { info, .. } => self.record.status = QueueStatus::Blocked(info.clone()),
             Op::UnblockQueue { .. } => self.record.status = QueueStatus::Active,
             Op::Touch { day, .. } => self.record.updated_at = Some(*day),
+            Op::AssociateRecipient { service, .. } => {
+                if service.is_some_and(|id| ![1, 2].map(service_id).contains(&id)) {
+                    return OpOutcome::Conflict;
+                }
+                return OpOutcome::Associated { was: std::mem::replace(&mut self.record.recipient_service, *service) };
+            }
+            Op::AssociateNotifier { notifier, service, .. } => {
+                let known = service.is_none_or(|id| id == service_id(3));
+                return match self.record.notifier.as_mut().filter(|own| own.id == *notifier && known) {
+                    Some(own) => OpOutcome::Associated { was: std::mem::replace(&mut own.service, *service) },
+                    None => OpOutcome::Conflict,
+                };
+            }
             Op::Send(message) => return self.send(message),
             Op::Acknowledge { message, with_next, .. } => {
                 let head = self.messages.front().filter(|head| message.is_none_or(|message| message == head.id));
@@ -208,16 +226,16 @@ impl ModelQueue {
                 let next = self.messages.front().filter(|_| *with_next).cloned().map(Box::new);
                 return OpOutcome::Acknowledged { deleted, next, more: !self.messages.is_empty() };
             }
-            Op::AssociateRecipient { .. }
-            | Op::AssociateNotifier { .. }
-            | Op::CreateQueue(_)
-            | Op::SetLink { .. }
-            | Op::SetNotifier { .. }
-            | Op::DeleteQueue { .. } => {
+            Op::CreateQueue(_) | Op::SetLink { .. } | Op::SetNotifier { .. } | Op::DeleteQueue { .. } => {
                 panic!("done by the model itself")
             }
         }
         OpOutcome::Done
+    }
+
+    fn audience(&self, with_notifier: bool) -> Audience {
+        let notifier = self.record.notifier.clone().filter(|_| with_notifier).map(Box::new);
+        Audience { service: self.record.recipient_service, notifier }
     }
 
     fn delete_link(&mut self) {
@@ -255,7 +273,7 @@ impl ModelQueue {
                 sequence: 0,
                 was_empty: size == 0,
                 expired: expired as u32,
-                audience: Audience::default(),
+                audience: self.audience(message.flags.notification),
             }),
         }
     }
@@ -316,7 +334,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (n.clone(), prop::option::weighted(0.7, any::<u8>()), any::<bool>()).prop_map(|(n, m, with_next)| {
             Op::Acknowledge { queue: recipient(n), message: m.map(message_id), with_next }
         }),
-        5 => (n, 0..QUEUES, 0..10_u8).prop_map(|(n, other, which)| change(recipient(n), other, which)),
+        5 => (n, 0..QUEUES, 0..14_u8).prop_map(|(n, other, which)| change(recipient(n), other, which)),
     ]
 }
 
@@ -332,6 +350,12 @@ fn change(queue: QueueId, other: u8, which: u8) -> Op {
         6 => Op::BlockQueue { queue, info: BlockingInfo { reason: BlockingReason::Spam, notice: None } },
         7 => Op::UnblockQueue { queue },
         8 => Op::DeleteQueue { queue },
+        // Of other services than these there are none in this role.
+        10 | 11 => Op::AssociateRecipient { queue, service: (other > 0).then(|| service_id(which + other - 10)) },
+        12 | 13 => {
+            let service = (which > 12).then(|| service_id(3 - other % 2));
+            Op::AssociateNotifier { queue, notifier: notifier_id(other), service }
+        }
         _ => Op::Touch { queue, day: Day(other.into()) },
     }
 }

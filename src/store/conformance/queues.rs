@@ -188,7 +188,7 @@ pub async fn operations_on_an_absent_queue_answer_no_queue(subject: &dyn Subject
 pub async fn a_deleted_queue_leaves_nothing_and_frees_its_ids(subject: &dyn Subject) {
     let store = subject.open(Limits::default()).await;
     store.apply(vec![create(rich_queue(1)), send(1, 1), send(1, 2), create(queue(2)), send(2, 3)]).await.unwrap();
-    done(&store, Op::DeleteQueue { queue: recipient(1) }).await;
+    delete(&store, 1).await;
     assert_eq!(store.counts().await.unwrap(), Counts { queues: 1, messages: 1 });
     assert_eq!((record(&store, 1).await, link_data(&store, 1).await), (None, None));
     assert_eq!((first(&store, 1).await, size(&store, 1).await), (None, 0));

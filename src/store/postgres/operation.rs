@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use super::columns::{self, ColumnError, Columns, KeyList, MOST_KEYS, QueueRow, day_of, day_seconds};
 use super::pipeline::{Param, Step};
 use super::statements as sql;
-use crate::protocol::QueueId;
+use crate::protocol::{QueueId, ServiceId};
 use crate::store::op::SendMessage;
 use crate::store::record::{NewQueue, Notifier, QueueStatus, Timestamp};
 use crate::store::{Audience, Op, OpOutcome, Sent};
@@ -51,6 +51,7 @@ impl<'a> Plan<'a> {
     pub(super) fn new(ops: &[&'a Op], rules: Rules, now: Timestamp) -> Self {
         let mut plan = Plan { steps: Vec::with_capacity(ops.len() + 1), places: Vec::with_capacity(ops.len()) };
         plan.steps.extend(lock(ops));
+        plan.steps.extend(lock_services(ops));
         for run in ops.chunk_by(|one, next| is_touch(one) && is_touch(next)) {
             match run {
                 [op] if !is_touch(op) => plan.add(op, rules, now),
@@ -109,6 +110,32 @@ pub(super) fn lock(ops: &[&Op]) -> Option<Step<'static>> {
     (!queues.is_empty()).then(|| Step { sql: sql::LOCK, params: vec![Box::new(queues)] })
 }
 
+/// The services that these operations may change the numbers of. Nothing but operations on services and notifiers does, and
+/// so most groups lock none.
+fn lock_services(ops: &[&Op]) -> Option<Step<'static>> {
+    let (mut services, mut queues) = (Vec::new(), Vec::new());
+    for op in ops {
+        match op {
+            Op::CreateQueue(new) => {
+                services.extend(new.record.recipient_service);
+                services.extend(new.record.notifier.as_ref().and_then(|notifier| notifier.service));
+            }
+            Op::AssociateRecipient { queue, service } | Op::AssociateNotifier { queue, service, .. } => {
+                services.extend(*service);
+                queues.push(*queue);
+            }
+            Op::SetNotifier { queue, notifier } => {
+                services.extend(notifier.service);
+                queues.push(*queue);
+            }
+            Op::DeleteNotifier { queue } | Op::DeleteQueue { queue } => queues.push(*queue),
+            _ => {}
+        }
+    }
+    let none = services.is_empty() && queues.is_empty();
+    (!none).then(|| Step { sql: sql::LOCK_SERVICES, params: vec![Box::new(services), Box::new(queues)] })
+}
+
 fn is_touch(op: &Op) -> bool {
     matches!(op, Op::Touch { .. })
 }
@@ -134,7 +161,12 @@ fn step(op: &Op, rules: Rules, now: Timestamp) -> Result<Step<'_>, OpOutcome> {
             vec![Box::new(queue), Box::new(link_id), Box::new(&data.fixed[..]), Box::new(&data.user[..])],
         ),
         Op::DeleteLink { queue } => (sql::DELETE_LINK, vec![Box::new(queue)]),
-        Op::AssociateRecipient { .. } | Op::AssociateNotifier { .. } => return Err(OpOutcome::Conflict),
+        Op::AssociateRecipient { queue, service } => {
+            (sql::ASSOCIATE_RECIPIENT, vec![Box::new(queue), Box::new(service)])
+        }
+        Op::AssociateNotifier { queue, notifier, service } => {
+            (sql::ASSOCIATE_NOTIFIER, vec![Box::new(queue), Box::new(notifier), Box::new(service)])
+        }
         Op::SetNotifier { queue, notifier } => (sql::SET_NOTIFIER, notifier_params(queue, Some(notifier))),
         Op::DeleteNotifier { queue } => (sql::SET_NOTIFIER, notifier_params(queue, None)),
         Op::SuspendQueue { queue } => (sql::SET_STATUS, vec![Box::new(queue), Box::new(QueueStatus::Off)]),
@@ -203,6 +235,11 @@ fn outcome(op: &Op, row: Option<&Row>) -> Result<OpOutcome, ColumnError> {
             // One that cannot be read is none that anything could have been delivered to.
             false => OpOutcome::NotifierWas(columns::notifier(&mut columns).ok().flatten().map(Box::new)),
         }),
+        Op::AssociateRecipient { .. } | Op::AssociateNotifier { .. } => Ok(match columns.take()? {
+            true => OpOutcome::Associated { was: columns.take()? },
+            false => OpOutcome::Conflict,
+        }),
+        Op::DeleteQueue { .. } => audience(&mut columns).map(OpOutcome::Deleted),
         Op::Touch { .. } => Ok(if columns.take()? { OpOutcome::Done } else { OpOutcome::NoQueue }),
         Op::Send(_) => sent(&mut columns),
         Op::Acknowledge { with_next, .. } => acknowledged(&mut columns, *with_next),
@@ -219,10 +256,17 @@ fn sent(columns: &mut Columns<'_>) -> Result<OpOutcome, ColumnError> {
             sequence: number.unsigned_abs(),
             was_empty: size == 0,
             expired: u32::try_from(expired).unwrap_or(u32::MAX),
-            audience: Audience::default(),
+            audience: audience(columns)?,
         }),
         _ => OpOutcome::Quota,
     })
+}
+
+/// The service and the notifier in the next five columns. What cannot be read must not fail what was done: it is nothing
+/// that could be told anything.
+fn audience(columns: &mut Columns<'_>) -> Result<Audience, ColumnError> {
+    let service = columns.take::<Option<&[u8]>>()?.and_then(ServiceId::from_slice);
+    Ok(Audience { service, notifier: columns::notifier(columns).ok().flatten().map(Box::new) })
 }
 
 fn acknowledged(columns: &mut Columns<'_>, with_next: bool) -> Result<OpOutcome, ColumnError> {

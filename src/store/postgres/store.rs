@@ -21,7 +21,7 @@ use super::schema::{Preparation, SchemaError};
 use super::statements as sql;
 use super::sweep::{PURGED, Sweep, Swept};
 use super::writer::{Batch, Counters, Write};
-use crate::protocol::command::{LinkData, ServiceQueues};
+use crate::protocol::command::{IdsHash, LinkData, ServiceQueues};
 use crate::protocol::handshake::ServiceRole;
 use crate::protocol::{QueueId, ServiceId};
 use crate::store::line::{Limits, Line, line};
@@ -235,6 +235,26 @@ fn queue_state(columns: &mut Columns<'_>) -> Result<QueueState, ColumnError> {
     Ok(QueueState { size, first: Some(MessageSummary { id, timestamp, quota: columns.take()? }) })
 }
 
+/// What became of a service: its ID, its role, whether it is new.
+fn enrolled(row: &Row, role: ServiceRole) -> Result<Enrolled, ColumnError> {
+    let mut columns = Columns::from(row, 0);
+    let (id, found): (_, ServiceRole) = (columns.take()?, columns.take()?);
+    Ok(match columns.take()? {
+        true => Enrolled::New,
+        false if found == role => Enrolled::Known(id),
+        false => Enrolled::OtherRole,
+    })
+}
+
+fn service_queues(columns: &mut Columns<'_>) -> Result<ServiceQueues, ColumnError> {
+    Ok(ServiceQueues { count: columns.take()?, hash: columns.take()? })
+}
+
+fn service_check(columns: &mut Columns<'_>) -> Result<ServiceCheck, ColumnError> {
+    let (service, role) = (columns.take()?, columns.take()?);
+    Ok(ServiceCheck { service, role, kept: service_queues(columns)?, counted: service_queues(columns)? })
+}
+
 fn counts(rows: &[Row]) -> Result<Counts, ColumnError> {
     let Some(row) = rows.first() else { return Ok(Counts::default()) };
     let mut columns = Columns::from(row, 0);
@@ -265,10 +285,12 @@ impl Store for PostgresStore {
     async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Looked>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let value = |columns: &mut Columns<'_>| {
-            Ok(peeked(columns).unwrap_or_else(|error| Peeked::Unreadable(unreadable(error))))
+            let service = columns.take::<Option<&[u8]>>()?.and_then(ServiceId::from_slice);
+            let first = peeked(columns).unwrap_or_else(|error| Peeked::Unreadable(unreadable(error)));
+            Ok(Looked { service, first })
         };
-        let peeked = self.read_each(sql::FIRST_MESSAGES, ids, Some(limit), Peeked::Absent, value).await?;
-        Ok(peeked.into_iter().map(|first| Looked { service: None, first }).collect())
+        let absent = Looked { service: None, first: Peeked::Absent };
+        self.read_each(sql::FIRST_MESSAGES, ids, Some(limit), absent, value).await
     }
 
     async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError> {
@@ -304,25 +326,47 @@ impl Store for PostgresStore {
         }
     }
 
-    async fn enrol(&self, _service: ServiceRecord) -> Result<Enrolled, StoreError> {
-        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    async fn enrol(&self, service: ServiceRecord) -> Result<Enrolled, StoreError> {
+        // Two find nothing and insert at the same moment at most once: then the other one's is there.
+        for _ in 0..2 {
+            let rows = self.read(sql::ENROL, 0, columns::service_params(&service)).await?;
+            if let Some(row) = rows.first() {
+                return enrolled(row, service.role).map_err(unreadable);
+            }
+        }
+        Err(StoreError::Failed("a service could neither be found nor inserted".to_owned()))
     }
 
-    async fn service_queues(&self, _service: ServiceId, _role: ServiceRole) -> Result<ServiceQueues, StoreError> {
-        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    async fn service_queues(&self, service: ServiceId, role: ServiceRole) -> Result<ServiceQueues, StoreError> {
+        let rows = self.read(sql::SERVICE_QUEUES, 0, vec![Box::new(service), Box::new(role)]).await?;
+        match rows.first() {
+            Some(row) => service_queues(&mut Columns::from(row, 0)).map_err(unreadable),
+            None => Ok(ServiceQueues { count: 0, hash: IdsHash::default() }),
+        }
     }
 
     async fn waiting_queues(
         &self,
-        _service: ServiceId,
-        _after: Option<QueueId>,
-        _limit: usize,
+        service: ServiceId,
+        after: Option<QueueId>,
+        limit: usize,
     ) -> Result<Vec<QueueId>, StoreError> {
-        Err(StoreError::Failed("services are not kept yet".to_owned()))
+        let after = after.map_or_else(Vec::new, |id| id.0.to_vec());
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.read(sql::WAITING_QUEUES, 0, vec![Box::new(service), Box::new(after), Box::new(limit)]).await?;
+        rows.iter().map(|row| Columns::from(row, 0).take().map_err(unreadable)).collect()
     }
 
-    async fn check_services(&self, _repair: bool) -> Result<Vec<ServiceCheck>, StoreError> {
-        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    async fn check_services(&self, repair: bool) -> Result<Vec<ServiceCheck>, StoreError> {
+        let rows = self.read(sql::CHECK_SERVICES, 0, Vec::new()).await?;
+        let checks: Vec<ServiceCheck> = rows
+            .iter()
+            .map(|row| service_check(&mut Columns::from(row, 0)).map_err(unreadable))
+            .collect::<Result<_, _>>()?;
+        if repair && checks.iter().any(|check| check.kept != check.counted) {
+            self.read(sql::REPAIR_SERVICES, 0, Vec::new()).await?;
+        }
+        Ok(checks)
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::queues::QueueRow;
-use super::{messages, queues};
+use super::{messages, queues, services};
 use crate::store::record::QueueStatus;
 use crate::store::{Op, OpOutcome};
 
@@ -36,13 +36,16 @@ fn apply_to(
         Op::SetRecipientKeys { keys, .. } => queues::set_recipient_keys(connection, queue, keys),
         Op::SetLink { link_id, data, .. } => queues::set_link(connection, queue, *link_id, data),
         Op::DeleteLink { .. } => queues::delete_link(connection, queue),
-        Op::AssociateRecipient { .. } | Op::AssociateNotifier { .. } => Ok(OpOutcome::Conflict),
+        Op::AssociateRecipient { queue: id, service } => services::associate_recipient(connection, queue, id, *service),
+        Op::AssociateNotifier { notifier, service, .. } => {
+            services::associate_notifier(connection, queue, notifier, *service)
+        }
         Op::SetNotifier { notifier, .. } => queues::set_notifier(connection, queue, Some(notifier)),
         Op::DeleteNotifier { .. } => queues::set_notifier(connection, queue, None),
         Op::SuspendQueue { .. } => queues::set_status(connection, queue, &QueueStatus::Off),
         Op::BlockQueue { info, .. } => queues::set_status(connection, queue, &QueueStatus::Blocked(info.clone())),
         Op::UnblockQueue { .. } => queues::set_status(connection, queue, &QueueStatus::Active),
-        Op::DeleteQueue { .. } => queues::delete(connection, queue),
+        Op::DeleteQueue { queue: id } => queues::delete(connection, queue, id),
         Op::Touch { day, .. } => queues::touch(connection, queue, *day),
         Op::Send(_) if !active => Ok(OpOutcome::Conflict),
         Op::Send(message) => messages::send(connection, queue, message, quota),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, Value, ValueRef};
 
-use crate::protocol::command::QueueMode;
+use crate::protocol::command::{IdsHash, QueueMode};
 use crate::protocol::error::{BlockingInfo, BlockingReason, ClientNotice};
 use crate::protocol::handshake::ServiceRole;
 use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
@@ -30,7 +30,7 @@ macro_rules! blob_column {
     )* };
 }
 
-blob_column!(QueueId, MessageId, ServiceId, DhSecret);
+blob_column!(QueueId, MessageId, ServiceId, DhSecret, IdsHash);
 
 impl ToSql for Day {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {

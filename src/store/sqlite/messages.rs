@@ -6,11 +6,12 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::queues::{self, QueueRow};
+use super::services;
 use crate::protocol::command::MessageFlags;
-use crate::protocol::{MessageId, QueueId};
+use crate::protocol::{MessageId, QueueId, ServiceId};
 use crate::store::op::SendMessage;
 use crate::store::record::{Message, MessageContent, Timestamp};
-use crate::store::{Audience, Counts, FirstMessage, MessageSummary, OpOutcome, Peeked, QueueState, Sent};
+use crate::store::{Counts, FirstMessage, Looked, MessageSummary, OpOutcome, Peeked, QueueState, Sent};
 
 /// [`Op::Send`](crate::store::Op::Send) to a queue that is active; `quota` is how many messages make it full.
 pub(super) fn send(
@@ -39,7 +40,7 @@ pub(super) fn send(
             sequence,
             was_empty: size == 0,
             expired: state.expired,
-            audience: Audience::default(),
+            audience: services::audience(connection, queue, message.flags.notification)?,
         }),
     })
 }
@@ -135,36 +136,41 @@ pub(super) fn read_message(row: &Row<'_>, from: usize) -> rusqlite::Result<Messa
 }
 
 /// The first message of the queue with this recipient ID, and the secret it is encrypted with.
-fn first_message(connection: &Connection, id: &QueueId) -> rusqlite::Result<Peeked> {
+fn first_message(connection: &Connection, id: &QueueId) -> rusqlite::Result<Looked> {
     let found = connection
         .prepare_cached(
-            "SELECT dh_secret, sequence, timestamp, marker, notification, message_id, body \
+            "SELECT dh_secret, sequence, timestamp, marker, notification, message_id, body, recipient_service \
              FROM queues LEFT JOIN messages USING (queue) WHERE recipient_id = ?1 ORDER BY sequence LIMIT 1",
         )?
         .query_row([id], |row| {
+            let service = row.get(7)?;
             if row.get_ref(1)? == ValueRef::Null {
-                return Ok(Peeked::Empty);
+                return Ok(Looked { service, first: Peeked::Empty });
             }
             let message = read_message(row, 1)?;
-            Ok(Peeked::Message(Box::new(FirstMessage { dh_secret: row.get(0)?, message })))
+            let first = Peeked::Message(Box::new(FirstMessage { dh_secret: row.get(0)?, message }));
+            Ok(Looked { service, first })
         })
         .optional()?;
-    Ok(found.unwrap_or(Peeked::Absent))
+    Ok(found.unwrap_or(ABSENT))
 }
 
+/// What is told of a queue that is not there.
+const ABSENT: Looked = Looked { service: None, first: Peeked::Absent };
+
 /// Whether the queue with this recipient ID has a message.
-fn first_waits(connection: &Connection, id: &QueueId) -> rusqlite::Result<Peeked> {
-    let found: Option<bool> = connection
+fn first_waits(connection: &Connection, id: &QueueId) -> rusqlite::Result<Looked> {
+    let found: Option<(bool, Option<ServiceId>)> = connection
         .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM messages WHERE messages.queue = queues.queue) \
+            "SELECT EXISTS (SELECT 1 FROM messages WHERE messages.queue = queues.queue), recipient_service \
              FROM queues WHERE recipient_id = ?1",
         )?
-        .query_row([id], |row| row.get(0))
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     Ok(match found {
-        None => Peeked::Absent,
-        Some(false) => Peeked::Empty,
-        Some(true) => Peeked::Waiting,
+        None => ABSENT,
+        Some((false, service)) => Looked { service, first: Peeked::Empty },
+        Some((true, service)) => Looked { service, first: Peeked::Waiting },
     })
 }
 
@@ -173,12 +179,12 @@ fn size(connection: &Connection, queue: QueueRow) -> rusqlite::Result<u64> {
 }
 
 /// The first messages of these queues; at most `limit` are read.
-pub(super) fn first_messages(connection: &Connection, ids: &[QueueId], limit: usize) -> rusqlite::Result<Vec<Peeked>> {
+pub(super) fn first_messages(connection: &Connection, ids: &[QueueId], limit: usize) -> rusqlite::Result<Vec<Looked>> {
     let mut left = limit;
-    let mut peek = |id: &QueueId| -> rusqlite::Result<Peeked> {
-        let peeked = if left > 0 { first_message(connection, id)? } else { first_waits(connection, id)? };
-        left -= usize::from(matches!(peeked, Peeked::Message(_)));
-        Ok(peeked)
+    let mut peek = |id: &QueueId| -> rusqlite::Result<Looked> {
+        let looked = if left > 0 { first_message(connection, id)? } else { first_waits(connection, id)? };
+        left -= usize::from(matches!(looked.first, Peeked::Message(_)));
+        Ok(looked)
     };
     ids.iter().map(&mut peek).collect()
 }

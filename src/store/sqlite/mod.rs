@@ -23,6 +23,7 @@ mod queues;
 mod reader;
 mod schema;
 pub(in crate::store) mod scratch;
+mod services;
 #[cfg(test)]
 mod tests;
 pub mod transfer;
@@ -48,7 +49,7 @@ use super::{
     Counts, Enrolled, ExpiryStep, Looked, Op, OpOutcome, Party, QueueRecord, QueueState, ServiceCheck, ServiceRecord,
     Store, StoreError, StoreMetrics, Timestamp,
 };
-use crate::protocol::command::{LinkData, ServiceQueues};
+use crate::protocol::command::{IdsHash, LinkData, ServiceQueues};
 use crate::protocol::handshake::ServiceRole;
 use crate::protocol::{QueueId, ServiceId};
 
@@ -202,9 +203,7 @@ impl Store for SqliteStore {
 
     async fn first_messages(&self, ids: &[QueueId], limit: usize) -> Result<Vec<Looked>, StoreError> {
         let (weight, ids) = (size_of_val(ids), ids.to_vec());
-        let peeked =
-            self.reads.submit(1, weight, move |connection| messages::first_messages(connection, &ids, limit)).await?;
-        Ok(peeked.into_iter().map(|first| Looked { service: None, first }).collect())
+        self.reads.submit(1, weight, move |connection| messages::first_messages(connection, &ids, limit)).await
     }
 
     async fn queue_states(&self, ids: &[QueueId]) -> Result<Vec<QueueState>, StoreError> {
@@ -226,25 +225,28 @@ impl Store for SqliteStore {
         Ok(ExpiryStep { deleted, more: deleted == limit })
     }
 
-    async fn enrol(&self, _service: ServiceRecord) -> Result<Enrolled, StoreError> {
-        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    async fn enrol(&self, service: ServiceRecord) -> Result<Enrolled, StoreError> {
+        let weight = service.certificate_chain.iter().map(|der| der.len()).sum();
+        self.writes.submit(1, weight, move |connection| services::enrol(connection, &service)).await
     }
 
-    async fn service_queues(&self, _service: ServiceId, _role: ServiceRole) -> Result<ServiceQueues, StoreError> {
-        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    async fn service_queues(&self, service: ServiceId, role: ServiceRole) -> Result<ServiceQueues, StoreError> {
+        let found = self.reads.submit(1, 0, move |connection| services::queues_of(connection, service, role)).await?;
+        Ok(found.unwrap_or(ServiceQueues { count: 0, hash: IdsHash::default() }))
     }
 
     async fn waiting_queues(
         &self,
-        _service: ServiceId,
-        _after: Option<QueueId>,
-        _limit: usize,
+        service: ServiceId,
+        after: Option<QueueId>,
+        limit: usize,
     ) -> Result<Vec<QueueId>, StoreError> {
-        Err(StoreError::Failed("services are not kept yet".to_owned()))
+        let read = move |connection: &rusqlite::Connection| services::waiting_queues(connection, service, after, limit);
+        self.reads.submit(1, 0, read).await
     }
 
-    async fn check_services(&self, _repair: bool) -> Result<Vec<ServiceCheck>, StoreError> {
-        Err(StoreError::Failed("services are not kept yet".to_owned()))
+    async fn check_services(&self, repair: bool) -> Result<Vec<ServiceCheck>, StoreError> {
+        self.writes.submit(1, 0, move |connection| services::check(connection, repair)).await
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {

@@ -4,8 +4,10 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::columns::{self, KeyList};
+use super::services;
 use crate::protocol::QueueId;
 use crate::protocol::command::LinkData;
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::keys::PublicAuthKey;
 use crate::store::OpOutcome;
 use crate::store::record::{Day, NewQueue, Notifier, Party, QueueRecord, QueueStatus};
@@ -86,7 +88,7 @@ pub(super) fn read_record(row: &Row<'_>) -> rusqlite::Result<QueueRecord> {
 }
 
 /// The notifier in the four columns from `first` on.
-fn read_notifier(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Notifier>> {
+pub(super) fn read_notifier(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Notifier>> {
     let Some(id) = row.get(first)? else { return Ok(None) };
     let (key, dh_secret, service) = (row.get(first + 1)?, row.get(first + 2)?, row.get(first + 3)?);
     Ok(Some(Notifier { id, key, dh_secret, service }))
@@ -139,6 +141,7 @@ pub(super) fn create(connection: &Connection, new: &NewQueue) -> rusqlite::Resul
     if let Some(data) = &new.link_data {
         put_link_data(connection, QueueRow(connection.last_insert_rowid()), data)?;
     }
+    services::note_created(connection, new)?;
     Ok(OpOutcome::Done)
 }
 
@@ -267,14 +270,22 @@ pub(super) fn set_notifier(
         if changed == 0 {
             return Ok(OpOutcome::Duplicate);
         }
+        if let Some(was) = &was {
+            services::remove(connection, was.service, ServiceRole::Notifier, &was.id)?;
+        }
+        if let Some(notifier) = notifier {
+            services::add(connection, notifier.service, ServiceRole::Notifier, &notifier.id)?;
+        }
     }
     Ok(OpOutcome::NotifierWas(was.map(Box::new)))
 }
 
 /// [`Op::DeleteQueue`](crate::store::Op::DeleteQueue): whole pages of messages are freed without being written.
-pub(super) fn delete(connection: &Connection, queue: QueueRow) -> rusqlite::Result<OpOutcome> {
+pub(super) fn delete(connection: &Connection, queue: QueueRow, id: &QueueId) -> rusqlite::Result<OpOutcome> {
+    let audience = services::audience(connection, queue, true)?;
+    services::forget(connection, id, &audience)?;
     connection.prepare_cached("DELETE FROM messages WHERE queue = ?1")?.execute([queue])?;
     connection.prepare_cached("DELETE FROM link_data WHERE queue = ?1")?.execute([queue])?;
     connection.prepare_cached("DELETE FROM queues WHERE queue = ?1")?.execute([queue])?;
-    Ok(OpOutcome::Done)
+    Ok(OpOutcome::Deleted(audience))
 }

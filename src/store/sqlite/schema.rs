@@ -4,6 +4,8 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::services;
+
 /// Marks our files (`PRAGMA application_id`), so that another program's database is not taken for one.
 pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"SMPq");
 
@@ -19,7 +21,11 @@ pub(super) const APPLICATION_ID: i32 = i32::from_be_bytes(*b"SMPq");
 /// - The IDs that most queues lack are in partial indexes, which have no entry for those that have none.
 /// - Link data has its own table: it may be as large as a message and is rarely read.
 /// - There are no foreign keys: each would be checked for every row, and all deletions are in one place.
-const MIGRATIONS: &[&str] = &["
+///
+/// The second one lets each service know its queues without counting them, and go through those with messages in the order
+/// of their IDs.
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE queues (
         queue INTEGER PRIMARY KEY,
         recipient_id BLOB NOT NULL,
@@ -71,7 +77,18 @@ const MIGRATIONS: &[&str] = &["
         certificate_hash BLOB NOT NULL UNIQUE,
         created_at INTEGER NOT NULL
     ) STRICT;
-"];
+",
+    "
+    ALTER TABLE services ADD COLUMN queue_count INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE services ADD COLUMN queue_ids_hash BLOB NOT NULL DEFAULT x'00000000000000000000000000000000';
+    DROP INDEX queues_by_recipient_service;
+    CREATE INDEX queues_by_recipient_service ON queues (recipient_service, recipient_id)
+        WHERE recipient_service IS NOT NULL;
+",
+];
+
+/// The migration after which the queues of services are counted for the first time.
+const COUNTS_SERVICES: usize = 1;
 
 /// The version of a file that this program writes.
 pub(super) const VERSION: usize = MIGRATIONS.len();
@@ -101,6 +118,9 @@ pub(super) fn migrate(connection: &mut Connection, version: usize) -> rusqlite::
     for (done, migration) in MIGRATIONS.iter().enumerate().skip(version) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(migration)?;
+        if done == COUNTS_SERVICES {
+            services::recount(&transaction)?;
+        }
         transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         transaction.pragma_update(None, "user_version", done as u32 + 1)?;
         transaction.commit()?;

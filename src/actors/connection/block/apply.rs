@@ -105,7 +105,7 @@ async fn settle(cx: &JobContext, segment: &mut Segment, position: usize, outcome
 /// The step that follows when the change was done; what else can have become of it is the client's error.
 fn simple(outcome: &OpOutcome, done: Step) -> Step {
     match outcome {
-        OpOutcome::Done | OpOutcome::NotifierWas(_) => done,
+        OpOutcome::Done | OpOutcome::NotifierWas(_) | OpOutcome::Deleted(_) => done,
         _ => Step::answered(Response::Err(ErrorType::Auth)),
     }
 }
@@ -198,7 +198,7 @@ fn message_may_follow(subscriptions: &mut Subscriptions, queue: QueueId, message
 }
 
 fn deleted(cx: &JobContext, segment: &mut Segment, queue: QueueId, outcome: &OpOutcome) -> Step {
-    if *outcome == OpOutcome::Done {
+    if matches!(outcome, OpOutcome::Deleted(_)) {
         Counters::count(&cx.services.counters.queues_deleted);
         segment.deleted.push(queue);
     }

@@ -18,7 +18,7 @@ use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 pub use rows::*;
 
-use crate::protocol::command::QueueMode;
+use crate::protocol::command::{IdsHash, QueueMode};
 use crate::protocol::encoding::{Decode, DecodeError, Encode, Reader, put_large, put_list, put_short};
 use crate::protocol::error::BlockingInfo;
 use crate::protocol::handshake::ServiceRole;
@@ -84,7 +84,7 @@ macro_rules! bytes_column {
     )* };
 }
 
-bytes_column!(QueueId, MessageId, ServiceId, DhSecret);
+bytes_column!(QueueId, MessageId, ServiceId, DhSecret, IdsHash);
 
 /// A column of another type: `$write` appends a value to the buffer, `$read` makes one of the column's bytes.
 macro_rules! column {

@@ -134,6 +134,17 @@ impl<'a> ServiceRow<'a> {
     }
 }
 
+/// A service as the parameters of a statement, in the order of [`SERVICE_COLUMNS`].
+pub fn service_params(service: &ServiceRecord) -> Vec<Box<dyn ToSql + Sync + Send>> {
+    vec![
+        Box::new(service.id),
+        Box::new(service.role),
+        Box::new(CertificateChain(service.certificate_chain.clone())),
+        Box::new(service.certificate_hash.to_vec()),
+        Box::new(service.created_at),
+    ]
+}
+
 /// The columns of a row, taken one after the other.
 pub struct Columns<'a> {
     row: &'a Row,

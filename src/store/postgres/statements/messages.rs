@@ -5,13 +5,15 @@
 ///
 /// Parameters: recipient ID, message ID, seconds, notification flag, body, quota, seconds before which messages are expired
 /// (or NULL), whether to delete the link. Columns: whether the queue is active, messages there were (without the expired
-/// ones), expired messages, number of the appended message or marker (or NULL), whether it is a marker.
+/// ones), expired messages, number of the appended message or marker (or NULL), whether it is a marker, the service that the recipient is
+/// associated with, and the notifier if the flag asks for a notification.
 ///
 /// A queue that was given a marker takes nothing until it is empty, which `msg_can_write` remembers. Whether it is empty, its
 /// messages say and not their count: a wrong one would leave it full for ever, or its subscriber without the message.
 pub(in super::super) const SEND: &str = "
     WITH queue AS (
-        SELECT status = 'active' AS active, msg_can_write, msg_queue_size
+        SELECT status = 'active' AS active, msg_can_write, msg_queue_size, rcv_service_id,
+            CASE WHEN $4::boolean THEN notifier_id END AS notifier_id, notifier_key, rcv_ntf_dh_secret, ntf_service_id
         FROM msg_queues WHERE recipient_id = $1::bytea AND deleted_at IS NULL
     ), expired AS (
         DELETE FROM messages USING queue
@@ -50,7 +52,9 @@ pub(in super::super) const SEND: &str = "
         WHERE q.recipient_id = $1::bytea AND active
             AND (message_id IS NOT NULL OR deleted > 0 OR ($8::boolean AND q.link_id IS NOT NULL))
     )
-    SELECT active, size, deleted, message_id, coalesce(msg_quota, FALSE) FROM state LEFT JOIN appended ON TRUE";
+    SELECT state.active, size, deleted, message_id, coalesce(msg_quota, FALSE), rcv_service_id, notifier_id, notifier_key,
+        rcv_ntf_dh_secret, ntf_service_id
+    FROM queue, state LEFT JOIN appended ON TRUE";
 
 /// Deletes the first message of a queue if it is the one that is named (any, for NULL).
 ///

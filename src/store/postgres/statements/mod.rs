@@ -7,11 +7,13 @@
 mod messages;
 mod queues;
 mod reads;
+mod services;
 mod sweep;
 
 pub(super) use messages::{ACKNOWLEDGE, SEND};
 pub(super) use queues::*;
 pub(super) use reads::*;
+pub(super) use services::*;
 pub(super) use sweep::{DUE, EXPIRE, PURGE};
 
 /// What every connection prepares before it is used.
@@ -38,6 +40,12 @@ pub(super) const ALL: &[&str] = &[
     STATES,
     LINK_DATA,
     COUNTS,
+    LOCK_SERVICES,
+    ASSOCIATE_RECIPIENT,
+    ASSOCIATE_NOTIFIER,
+    ENROL,
+    SERVICE_QUEUES,
+    WAITING_QUEUES,
     DUE,
     EXPIRE,
     PURGE,

@@ -92,17 +92,23 @@ pub(in super::super) const TOUCH: &str = "
     FROM asked LEFT JOIN msg_queues AS q ON q.recipient_id = asked.id AND q.deleted_at IS NULL
     ORDER BY number";
 
-/// Deletes a queue; its messages go with it.
-pub(in super::super) const DELETE: &str =
-    "DELETE FROM msg_queues WHERE recipient_id = $1 AND deleted_at IS NULL RETURNING TRUE";
+/// Deletes a queue; its messages go with it. Columns: the service that it was associated with, and its notifier.
+pub(in super::super) const DELETE: &str = "
+    DELETE FROM msg_queues WHERE recipient_id = $1 AND deleted_at IS NULL
+    RETURNING rcv_service_id, notifier_id, notifier_key, rcv_ntf_dh_secret, ntf_service_id";
 
-/// Marks a queue as deleted, frees the IDs of its link and notifier, and deletes its messages.
+/// Marks a queue as deleted, frees the IDs of its link and notifier, and deletes its messages. Columns as of [`DELETE`].
 pub(in super::super) const MARK_DELETED: &str = "
-    WITH emptied AS (
+    WITH queue AS (
+        SELECT rcv_service_id, notifier_id, notifier_key, rcv_ntf_dh_secret, ntf_service_id
+        FROM msg_queues WHERE recipient_id = $1 AND deleted_at IS NULL
+    ), emptied AS (
         DELETE FROM messages AS m USING msg_queues AS q
         WHERE m.recipient_id = $1 AND q.recipient_id = $1 AND q.deleted_at IS NULL
+    ), marked AS (
+        UPDATE msg_queues SET deleted_at = $2, link_id = NULL, fixed_data = NULL, user_data = NULL, notifier_id = NULL,
+            notifier_key = NULL, rcv_ntf_dh_secret = NULL, ntf_service_id = NULL, msg_queue_size = 0, msg_can_write = TRUE,
+            msg_queue_expire = FALSE
+        WHERE recipient_id = $1 AND deleted_at IS NULL
     )
-    UPDATE msg_queues SET deleted_at = $2, link_id = NULL, fixed_data = NULL, user_data = NULL, notifier_id = NULL,
-        notifier_key = NULL, rcv_ntf_dh_secret = NULL, ntf_service_id = NULL, msg_queue_size = 0, msg_can_write = TRUE,
-        msg_queue_expire = FALSE
-    WHERE recipient_id = $1 AND deleted_at IS NULL RETURNING TRUE";
+    SELECT rcv_service_id, notifier_id, notifier_key, rcv_ntf_dh_secret, ntf_service_id FROM queue";

@@ -25,19 +25,19 @@ pub(in super::super) const RECORDS_BY_NOTIFIER: &str = records!("notifier_id");
 /// Records by link ID.
 pub(in super::super) const RECORDS_BY_LINK: &str = records!("link_id");
 
-/// Whether each queue has a message and, for the first ones that have, as many as the second parameter says: the queue's
+/// The service of each queue, whether it has a message and, for the first ones that have, as many as the second parameter says: the queue's
 /// secret and the message.
 pub(in super::super) const FIRST_MESSAGES: &str = "
     WITH asked AS MATERIALIZED (
-        SELECT number, rcv_dh_secret,
+        SELECT number, rcv_service_id, rcv_dh_secret,
             (SELECT min(message_id) FROM messages AS m WHERE m.recipient_id = q.recipient_id) AS first
         FROM unnest($1::bytea[]) WITH ORDINALITY AS asked (id, number)
             JOIN msg_queues AS q ON q.recipient_id = asked.id
         WHERE q.deleted_at IS NULL
     ), ranked AS (
-        SELECT number, rcv_dh_secret, first, count(first) OVER (ORDER BY number) AS rank FROM asked
+        SELECT number, rcv_service_id, rcv_dh_secret, first, count(first) OVER (ORDER BY number) AS rank FROM asked
     )
-    SELECT number, first IS NOT NULL, rcv_dh_secret, message_id, msg_id, msg_ts, msg_quota, msg_ntf_flag, msg_body
+    SELECT number, rcv_service_id, first IS NOT NULL, rcv_dh_secret, message_id, msg_id, msg_ts, msg_quota, msg_ntf_flag, msg_body
     FROM ranked LEFT JOIN messages ON message_id = CASE WHEN rank <= $2::bigint THEN first END";
 
 /// Size and first message of each queue, without bodies.

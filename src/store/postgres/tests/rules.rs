@@ -31,7 +31,7 @@ async fn a_deleted_queue_leaves_a_row_that_is_purged_when_its_time_is_over() {
     let subject = PostgresSubject::new();
     let store = opened(&subject, 2, 4);
     store.apply(vec![create(rich_queue(1)), send(1, 1), create(queue(2)), send(2, 2)]).await.unwrap();
-    done(&store, Op::DeleteQueue { queue: recipient(1) }).await;
+    delete(&store, 1).await;
     assert_eq!(one(&store, Op::DeleteQueue { queue: recipient(1) }).await, OpOutcome::NoQueue);
     let counts = store.counts().await.unwrap();
     assert_eq!((counts.queues, counts.messages), (1, 1));
@@ -220,7 +220,7 @@ async fn services_are_kept_and_their_counts_follow_the_queues() {
     assert_eq!(record(&store, 1).await, Some(new.record));
     let counts = "SELECT queue_count, queue_ids_hash = '\\x00000000000000000000000000000000' FROM services ORDER BY 1";
     assert_eq!(subject.sql(counts), "1|f\n1|f");
-    done(&store, Op::DeleteQueue { queue: recipient(1) }).await;
+    delete(&store, 1).await;
     assert_eq!(subject.sql(counts), "0|t\n0|t");
     store.close().await.unwrap();
 }

@@ -9,7 +9,7 @@ use crate::protocol::QueueId;
 use crate::store::OpOutcome;
 use crate::store::record::{Message, MessageContent, ServiceRecord};
 use crate::store::sqlite::queues::{self, QueueRow};
-use crate::store::sqlite::{StoreLock, columns, open, schema};
+use crate::store::sqlite::{StoreLock, columns, open, schema, services};
 use crate::store::transfer::{Item, Put, Sink, TransferError, file};
 
 /// Items in a transaction, and bytes of bodies.
@@ -85,18 +85,11 @@ impl SqliteSink {
     }
 
     fn put_service(&self, service: &ServiceRecord) -> rusqlite::Result<Put> {
-        let chain = columns::certificate_chain(&service.certificate_chain);
-        let values = params![service.id, service.role, chain, &service.certificate_hash[..], service.created_at];
-        let inserted = self
-            .connection
-            .prepare_cached(
-                "INSERT INTO services (service_id, role, certificate_chain, certificate_hash, created_at) \
-                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
-            )?
-            .execute(values)?;
-        if inserted > 0 {
+        if services::insert(&self.connection, service, "INSERT OR IGNORE")? {
             return Ok(Put::Stored);
         }
+        let chain = columns::certificate_chain(&service.certificate_chain);
+        let values = params![service.id, service.role, chain, &service.certificate_hash[..], service.created_at];
         let same = self
             .connection
             .prepare_cached(
