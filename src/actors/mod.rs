@@ -11,6 +11,7 @@
 
 pub mod clock;
 pub mod connection;
+pub mod enrolment;
 pub mod housekeeping;
 pub mod mailbox;
 pub mod metrics;

@@ -162,7 +162,6 @@ fn server_config(setup: ServerSetup, store: Arc<dyn Store>) -> Result<ServerConf
     let accept = AcceptOptions {
         versions: transport.versions,
         timeout: transport.handshake_timeout,
-        services: false,
         tls: TlsServerOptions { x448: transport.x448, ..TlsServerOptions::default() },
     };
     let acceptor = Acceptor::new(Arc::new(setup.identity.credentials()?), accept)?;

@@ -18,6 +18,7 @@ use super::clock::Clock;
 use super::connection::core::Patience;
 use super::connection::failures::StoreFailures;
 use super::connection::{CommandSettings, Counters, Mailboxes, Services};
+use super::enrolment::Enrolment;
 use super::housekeeping::{Housekeeping, expire_all};
 use super::mailbox::{Gate, Sender};
 use super::metrics;
@@ -160,7 +161,7 @@ impl Running {
         let alarm = Arc::new(Alarm::default());
         let services = services(&config, &arbiters, &alarm);
         let shared = WorkerShared {
-            acceptor: config.acceptor,
+            acceptor: config.acceptor.with_services(Enrolment::new(&services)),
             admission: Admission::new(config.max_handshakes),
             log_tls_errors: config.log_tls_errors,
             services: Arc::clone(&services),

@@ -195,9 +195,9 @@ async fn shake_hands(shared: &WorkerShared, socket: std::net::TcpStream) -> Resu
 }
 
 fn start(shared: &WorkerShared, table: &TableRef, accepted: Accepted, permit: OwnedSemaphorePermit) {
-    let Accepted { stream, session, .. } = accepted;
+    let Accepted { stream, session, service_id } = accepted;
     let id = ConnectionId(shared.last_id.fetch_add(1, Ordering::Relaxed) + 1);
-    let session = Session::new(session);
+    let session = Session::new(session, service_id);
     let core = Core::new(Encoder::new(session.params), shared.services.settings.client_blocks);
     table.borrow_mut().connections.insert(id, Rc::clone(&core));
     let held = Listed { id, table: Rc::clone(table), services: Arc::clone(&shared.services), _permit: permit };

@@ -86,7 +86,7 @@ async fn pair_with(options: &ConnectOptions) -> (Relay, Client) {
     let relay = Acceptor::new(Arc::new(credentials(KeyKind::Ed25519)), AcceptOptions::default()).unwrap();
     let (client, server) = sockets().await;
     let (accepted, connection) = tokio::join!(relay.accept(server), handshake(client, relay.fingerprint(), options));
-    let Accepted { stream, session } = accepted.unwrap();
+    let Accepted { stream, session, .. } = accepted.unwrap();
     (Relay { stream, session }, Client::new(connection.unwrap()))
 }
 

@@ -8,18 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use thiserror::Error;
 use tokio::net::TcpStream;
 
 use super::block_io::{BlockIo, Incoming};
 use super::block_stream::SmpStream;
 use super::tls::{TlsConnection, TlsServer, TlsServerOptions, TlsStream};
-use crate::protocol::VersionRange;
 use crate::protocol::certificate::{Credentials, Fingerprint};
 use crate::protocol::crypto::CryptoError;
 use crate::protocol::encoding::Encode;
 use crate::protocol::error::{HandshakeError as SmpHandshakeError, TransportErrorType};
-use crate::protocol::handshake::{Rejection, ServerHandshake, ServerSession, ServiceReply, offered_versions};
+use crate::protocol::handshake::{
+    PeerService, Rejection, ServerHandshake, ServerSession, ServiceReply, offered_versions,
+};
+use crate::protocol::{EntityId, ServiceId, VersionRange};
 
 /// How a relay accepts connections.
 #[derive(Clone, Debug)]
@@ -28,8 +31,6 @@ pub struct AcceptOptions {
     pub versions: VersionRange,
     /// Time for TLS and SMP handshake together.
     pub timeout: Duration,
-    /// Whether services are accepted. If so, whoever takes the connection sends the reply that a service waits for.
-    pub services: bool,
     /// TLS settings.
     pub tls: TlsServerOptions,
 }
@@ -39,10 +40,15 @@ impl Default for AcceptOptions {
         AcceptOptions {
             versions: VersionRange::SUPPORTED,
             timeout: Duration::from_secs(60),
-            services: false,
             tls: TlsServerOptions::default(),
         }
     }
+}
+
+/// Knows the services that clients are.
+pub trait ServiceDirectory: Send + Sync + 'static {
+    /// The ID of a service that has proved who it is; `None` if it is not served.
+    fn enrol<'a>(&'a self, service: &'a PeerService) -> BoxFuture<'a, Option<ServiceId>>;
 }
 
 /// Why there is no connection. But for [`HandshakeError::Signing`] it is the client's doing, or the network's.
@@ -77,6 +83,8 @@ pub struct Accepted {
     pub stream: SmpStream<TlsStream>,
     /// What was agreed. Its `block_keys` have gone to the stream.
     pub session: ServerSession,
+    /// The ID of the service that the client is.
+    pub service_id: Option<ServiceId>,
 }
 
 /// Accepts connections with one identity. Cheap to clone.
@@ -85,13 +93,21 @@ pub struct Acceptor {
     credentials: Arc<Credentials>,
     tls: TlsServer,
     options: Arc<AcceptOptions>,
+    /// Without it services are refused.
+    services: Option<Arc<dyn ServiceDirectory>>,
 }
 
 impl Acceptor {
     /// Fails if the credentials' key cannot be used.
     pub fn new(credentials: Arc<Credentials>, options: AcceptOptions) -> Result<Self, rustls::Error> {
         let tls = TlsServer::new(&credentials, options.tls)?;
-        Ok(Acceptor { credentials, tls, options: Arc::new(options) })
+        Ok(Acceptor { credentials, tls, options: Arc::new(options), services: None })
+    }
+
+    /// The same, for services too.
+    #[must_use]
+    pub fn with_services(self, services: Arc<dyn ServiceDirectory>) -> Self {
+        Acceptor { services: Some(services), ..self }
     }
 
     /// The relay's identity.
@@ -119,24 +135,30 @@ impl Acceptor {
         let mut stream = SmpStream::new(stream);
         stream.write(&hello).await?;
         let answer = read_hello(&mut stream).await?;
-        let accepted = handshake.accept(&answer, &peer_chain).and_then(|session| self.check_service(session));
-        match accepted {
-            Ok(mut session) => {
-                if let Some(keys) = session.block_keys.take() {
-                    stream.encrypt(keys);
-                }
-                Ok(Accepted { stream, session })
-            }
-            Err(rejection) => Err(reject(stream, rejection).await),
+        let mut session = match handshake.accept(&answer, &peer_chain) {
+            Ok(session) => session,
+            Err(rejection) => return Err(reject(stream, rejection).await),
+        };
+        let mut service_id = None;
+        if let Some(service) = &session.service {
+            let Some(id) = self.enrol(service).await else { return Err(reject(stream, bad_service()).await) };
+            stream.write(&ServiceReply::Accepted(EntityId(id.into())).encoded()).await?;
+            service_id = Some(id);
         }
+        // The reply to a service is still part of the handshake.
+        if let Some(keys) = session.block_keys.take() {
+            stream.encrypt(keys);
+        }
+        Ok(Accepted { stream, session, service_id })
     }
 
-    fn check_service(&self, session: ServerSession) -> Result<ServerSession, Rejection> {
-        if session.service.is_some() && !self.options.services {
-            return Err(Rejection::Service(TransportErrorType::Handshake(SmpHandshakeError::BadService)));
-        }
-        Ok(session)
+    async fn enrol(&self, service: &PeerService) -> Option<ServiceId> {
+        self.services.as_ref()?.enrol(service).await
     }
+}
+
+fn bad_service() -> Rejection {
+    Rejection::Service(TransportErrorType::Handshake(SmpHandshakeError::BadService))
 }
 
 async fn read_hello(stream: &mut SmpStream<TlsStream>) -> Result<Bytes, HandshakeError> {

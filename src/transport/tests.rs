@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::accept::{AcceptOptions, Accepted, Acceptor, HandshakeError};
+use super::accept::{AcceptOptions, Accepted, Acceptor, HandshakeError, ServiceDirectory};
 use super::block_io::Incoming;
 use super::block_stream::{SecureStream, SmpStream};
 use super::client::{ClientConnection, ConnectError, ConnectOptions, ServiceCredentials, connect, handshake};
@@ -19,8 +19,8 @@ use crate::protocol::certificate::Fingerprint;
 use crate::protocol::crypto::SigningKey;
 use crate::protocol::encoding::Encode;
 use crate::protocol::error::{HandshakeError as SmpError, TransportErrorType};
-use crate::protocol::handshake::{ClientHello, ServiceRole};
-use crate::protocol::{Version, VersionRange};
+use crate::protocol::handshake::{ClientHello, PeerService, ServiceRole};
+use crate::protocol::{ServiceId, Version, VersionRange};
 
 type Outcome = (Result<Accepted, HandshakeError>, Result<ClientConnection, ConnectError>);
 
@@ -222,13 +222,39 @@ async fn services_are_refused_with_a_reason_or_passed_on() {
     assert!(matches!(accepted, Err(HandshakeError::Refused(error)) if error == refusal));
     assert!(matches!(connection, Err(ConnectError::Handshake(error)) if error == refusal));
 
-    let (client, server) = sockets().await;
-    let relay = relay(AcceptOptions { services: true, ..AcceptOptions::default() });
-    let fingerprint = relay.fingerprint();
-    let _connecting = tokio::spawn(async move { handshake(client, fingerprint, &options).await.map(drop) });
-    let peer = relay.accept(server).await.unwrap().session.service.unwrap();
+    let relay = relay(AcceptOptions::default()).with_services(Arc::new(Directory(Some(ServiceId([7; 24])))));
+    let (accepted, connection) = shake(&relay, &options).await;
+    let (mut accepted, mut connection) = (accepted.unwrap(), connection.unwrap());
+    let peer = accepted.session.service.clone().unwrap();
     assert_eq!(peer.fingerprint, service.credentials.fingerprint());
     assert_eq!(peer.chain, service.credentials.chain());
+    assert_eq!(accepted.service_id, Some(ServiceId([7; 24])));
+    // The reply is not encrypted, what follows it is.
+    exchange(&mut accepted, &mut connection).await;
+}
+
+/// Has one ID for all services, or none.
+struct Directory(Option<ServiceId>);
+
+impl ServiceDirectory for Directory {
+    fn enrol<'a>(&'a self, _: &'a PeerService) -> futures_util::future::BoxFuture<'a, Option<ServiceId>> {
+        Box::pin(std::future::ready(self.0))
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_is_not_known_in_its_role_is_told_so() {
+    let service = Arc::new(ServiceCredentials {
+        role: ServiceRole::Notifier,
+        credentials: Arc::new(credentials(KeyKind::Ed25519)),
+        session_key: SigningKey::generate_ed25519(),
+    });
+    let options = ConnectOptions { service: Some(service), ..ConnectOptions::default() };
+    let relay = relay(AcceptOptions::default()).with_services(Arc::new(Directory(None)));
+    let refusal = TransportErrorType::Handshake(SmpError::BadService);
+    let (accepted, connection) = shake(&relay, &options).await;
+    assert!(matches!(accepted, Err(HandshakeError::Refused(error)) if error == refusal));
+    assert!(matches!(connection, Err(ConnectError::Handshake(error)) if error == refusal));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! Borrowed for moments only, never across an await.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -10,11 +11,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use super::doubts::Doubts;
 use super::encode::Encoder;
 use super::event::{ConnectionEvent, Delivery};
 use super::outbound::{Notice, Notices, Outbound};
+use super::service::{Pages, ServiceSubscription};
 use super::subscription::{Confirmed, Offer, Prohibited, Source, Subscriptions};
 use crate::actors::registry::Epoch;
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::response::Response;
 use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
 
@@ -63,6 +67,10 @@ pub struct Core {
     pub outbound: Outbound,
     /// `END`s and `DELD`s that wait.
     pub notices: Notices,
+    /// The subscription to all queues of the client's service. Rare, and so apart.
+    pub service: Option<Box<ServiceSubscription>>,
+    /// What others said of subscriptions that may be out of date. Rare, and so apart.
+    doubts: Option<Box<Doubts>>,
     encoder: Encoder,
     /// Set when the connection is to close.
     close: Option<CloseReason>,
@@ -83,6 +91,8 @@ impl Core {
             subscriptions: Subscriptions::default(),
             outbound: Outbound::new(client_blocks),
             notices: Notices::default(),
+            service: None,
+            doubts: None,
             encoder,
             close: None,
             last_active: Instant::now(),
@@ -100,6 +110,8 @@ impl Core {
             ConnectionEvent::Doubt { queue } => self.on_doubt(queue),
             ConnectionEvent::Ended { queue, epoch } => self.on_ended(queue, epoch),
             ConnectionEvent::Deleted { queue } => self.on_deleted(queue),
+            ConnectionEvent::Released { queue } => self.on_released(queue),
+            ConnectionEvent::ServiceEnded { epoch } => self.on_service_ended(epoch),
         }
     }
 
@@ -127,7 +139,7 @@ impl Core {
     }
 
     fn on_doubt(&mut self, queue: QueueId) {
-        self.subscriptions.want(queue);
+        self.subscriptions.suspect(queue);
         self.wake();
     }
 
@@ -139,8 +151,92 @@ impl Core {
 
     /// The queue is gone: its subscription too, of which the client is told.
     pub fn on_deleted(&mut self, queue: QueueId) {
-        if self.subscriptions.forget(queue) {
+        let of_service = self.leave(queue);
+        if self.subscriptions.forget(queue) || of_service {
             self.notices.note(queue, Notice::Deleted);
+            self.wake();
+        }
+    }
+
+    /// A queue left the service, if this is its connection. Whether it is.
+    fn leave(&mut self, queue: QueueId) -> bool {
+        let in_force = self.service.as_mut().filter(|service| service.in_force());
+        in_force.map(|service| service.leave(&queue)).is_some()
+    }
+
+    /// This client has deleted the queue, which was one of its service or not: there is nothing to tell.
+    pub fn on_own_deletion(&mut self, queue: QueueId, of_service: bool) {
+        if of_service {
+            self.leave(queue);
+        }
+        self.subscriptions.forget(queue);
+    }
+
+    fn on_released(&mut self, queue: QueueId) {
+        if self.service.as_ref().is_some_and(|service| service.in_force()) {
+            self.doubt(|doubts| &mut doubts.queues, queue);
+        }
+    }
+
+    /// Notes that something has to be asked before it is believed.
+    fn doubt(&mut self, kind: impl FnOnce(&mut Doubts) -> &mut BTreeSet<QueueId>, id: QueueId) {
+        kind(self.doubts.get_or_insert_default()).insert(id);
+        self.wake();
+    }
+
+    /// Whether something has to be asked.
+    pub fn has_doubts(&self) -> bool {
+        self.doubts.is_some()
+    }
+
+    /// What has to be asked.
+    pub fn take_doubts(&mut self) -> Doubts {
+        self.doubts.take().map(|doubts| *doubts).unwrap_or_default()
+    }
+
+    /// It could not be asked.
+    pub fn restore_doubts(&mut self, doubts: Doubts) {
+        let all = self.doubts.get_or_insert_default();
+        all.queues.extend(doubts.queues);
+        all.notifiers.extend(doubts.notifiers);
+    }
+
+    /// The queue is not the service's any more: its client is told.
+    pub fn on_left(&mut self, queue: QueueId) {
+        if self.leave(queue) {
+            self.subscriptions.forget(queue);
+            self.notices.note(queue, Notice::Ended);
+        }
+    }
+
+    fn on_service_ended(&mut self, epoch: Epoch) {
+        if self.service.as_mut().is_some_and(|service| service.on_ended(epoch)) {
+            self.end_service();
+        }
+    }
+
+    /// The service has another connection: nothing of its queues is sent any more, but `ENDS`.
+    fn end_service(&mut self) {
+        self.subscriptions.serve_no_more();
+        self.wake();
+    }
+
+    /// The registry has this connection as that of its service. `Ended` when another one has taken over already.
+    pub fn confirm_service(&mut self, epoch: Epoch) -> Confirmed {
+        let Some(service) = &mut self.service else { return Confirmed::Ended };
+        let confirmed = service.confirm(epoch);
+        match (confirmed, service.role) {
+            (Confirmed::Ended, _) => self.end_service(),
+            (Confirmed::InForce, ServiceRole::Messaging) => self.subscriptions.serve(),
+            (Confirmed::InForce, _) => {}
+        }
+        confirmed
+    }
+
+    /// What was to subscribe the service failed.
+    pub fn abandon_service(&mut self) {
+        if self.service.as_mut().is_some_and(|service| service.abandon()) {
+            self.end_service();
         }
     }
 
@@ -152,12 +248,39 @@ impl Core {
     }
 
     /// The registry has the subscription; `END` follows when it was taken over already.
-    pub fn confirm_subscription(&mut self, queue: QueueId, epoch: Epoch) -> Confirmed {
+    ///
+    /// `joins`: the queue has just become one of the client's service.
+    pub fn confirm_subscription(&mut self, queue: QueueId, epoch: Epoch, joins: bool) -> Confirmed {
+        if self.service.is_some() {
+            return self.confirm_for_service(queue, epoch, joins);
+        }
         let confirmed = self.subscriptions.confirm(queue, epoch);
         if confirmed == Confirmed::Ended {
             self.notices.note(queue, Notice::Ended);
         }
         confirmed
+    }
+
+    /// A service's connection is told of the end of all of its queues at once.
+    fn confirm_for_service(&mut self, queue: QueueId, epoch: Epoch, joins: bool) -> Confirmed {
+        if self.confirm_service(epoch) == Confirmed::Ended {
+            self.subscriptions.abandon(queue);
+            return Confirmed::Ended;
+        }
+        self.subscriptions.confirm_for_service(queue);
+        if let Some(service) = &mut self.service
+            // That of a queue which the service had before is not known to be among those that were counted.
+            && (joins || service.queues().count == 0)
+        {
+            service.join(&queue);
+        }
+        Confirmed::InForce
+    }
+
+    /// `SUB` is answered with success, and others were later: `END` follows.
+    pub fn on_lost(&mut self, queue: QueueId) {
+        self.subscriptions.abandon(queue);
+        self.notices.note(queue, Notice::Ended);
     }
 
     /// Appends answers, in as few blocks as they fit.
@@ -173,9 +296,25 @@ impl Core {
         self.wake();
     }
 
+    /// Whether the store is to be asked for messages now.
+    pub fn can_fetch(&self) -> bool {
+        let pages = self.service.as_ref().map_or(Pages::Done, |service| service.pages);
+        let may_turn = match pages {
+            Pages::Done => false,
+            Pages::Next(_) => true,
+            Pages::Last => self.subscriptions.are_pages_done(),
+        };
+        self.subscriptions.can_fetch() || may_turn
+    }
+
+    /// Whether there are notices to be sent.
+    pub fn has_notices(&self) -> bool {
+        !self.notices.is_empty() || self.service.as_ref().is_some_and(|service| service.has_ended())
+    }
+
     /// Moves notices to the outbound queue while there is room.
     pub fn flush_notices(&mut self) -> bool {
-        let mut moved = false;
+        let mut moved = self.flush_service_notice();
         while self.outbound.room() > 0 && !self.notices.is_empty() {
             let answers: Vec<Answer> = self
                 .notices
@@ -187,6 +326,18 @@ impl Core {
             moved = true;
         }
         moved
+    }
+
+    /// `ENDS`, if the service's subscription has ended.
+    fn flush_service_notice(&mut self) -> bool {
+        if self.outbound.room() == 0 {
+            return false;
+        }
+        let Some(service) = &mut self.service else { return false };
+        let Some(queues) = service.take_ended() else { return false };
+        let answer = (CorrelationId::NONE, EntityId(service.id.into()), Response::Ends(queues));
+        self.push_answers(&[answer]);
+        true
     }
 
     /// Resolves once the outbound queue has room. For the job that executes a block. Whether it had to wait.
@@ -236,9 +387,14 @@ impl Core {
         let silent = patience.inactive.is_some_and(|limit| self.last_active.elapsed() >= limit);
         if stalled {
             self.close(CloseReason::Stalled);
-        } else if silent && self.subscriptions.in_force() == 0 {
+        } else if silent && !self.is_subscribed() {
             self.close(CloseReason::Inactive);
         }
+    }
+
+    /// Whether anything is subscribed.
+    fn is_subscribed(&self) -> bool {
+        self.subscriptions.in_force() > 0 || self.service.as_ref().is_some_and(|service| service.in_force())
     }
 
     /// Asks the connection to close. A graceful end can still become an immediate one.

@@ -31,6 +31,17 @@ pub enum ConnectionEvent {
         /// The queue.
         queue: QueueId,
     },
+    /// It was released from the service whose connection this is, or has gone to another one. The store knows whether it
+    /// has come back since.
+    Released {
+        /// The queue.
+        queue: QueueId,
+    },
+    /// Another connection of the service has taken over.
+    ServiceEnded {
+        /// Which of this connection's subscriptions ended.
+        epoch: Epoch,
+    },
 }
 
 impl std::fmt::Debug for ConnectionEvent {
@@ -40,6 +51,8 @@ impl std::fmt::Debug for ConnectionEvent {
             ConnectionEvent::Doubt { .. } => "Doubt",
             ConnectionEvent::Ended { .. } => "Ended",
             ConnectionEvent::Deleted { .. } => "Deleted",
+            ConnectionEvent::Released { .. } => "Released",
+            ConnectionEvent::ServiceEnded { .. } => "ServiceEnded",
         })
     }
 }

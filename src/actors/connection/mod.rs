@@ -15,12 +15,14 @@
 mod block;
 pub mod core;
 mod deliver;
+mod doubts;
 pub mod encode;
 pub mod event;
 pub mod failures;
 mod fetch;
 pub mod outbound;
 mod pump;
+pub mod service;
 pub mod services;
 pub mod session;
 pub mod subscription;
@@ -37,10 +39,12 @@ use tracing::debug;
 use self::core::{CloseReason, CoreRef};
 pub use self::event::{ConnectionEvent, Delivery};
 use self::pump::Pump;
+use self::service::ServiceSubscription;
 pub use self::services::{CommandSettings, Counters, JobContext, Mailboxes, Services};
 pub use self::session::Session;
 use super::mailbox::{Gate, Letter, Sender};
 use super::registry::{ConnectionHandle, ConnectionId, ConnectionRef};
+use crate::protocol::handshake::ServiceRole;
 use crate::transport::block_io::BlockIo;
 
 /// Letters that a connection's mailbox holds. It is emptied whenever the connection is polled, so this bounds what may
@@ -80,6 +84,8 @@ impl<I: BlockIo + Unpin> Connection<I> {
         let gate = Gate::new(MAILBOX, Arc::clone(&services.mailboxes.connections));
         let events = Sender::new(&address, gate);
         let me = Arc::new(ConnectionHandle { id, events });
+        core.borrow_mut().service =
+            session.service.as_ref().map(|service| Box::new(ServiceSubscription::new(service.id, service.role)));
         context.run(Connection {
             io,
             core,
@@ -130,6 +136,10 @@ impl<I: BlockIo + Unpin> Actor for Connection<I> {
                 job.await;
             }
             let queues = core.borrow_mut().subscriptions.drain();
+            let service = core.borrow_mut().service.take().filter(|service| service.role == ServiceRole::Messaging);
+            if let Some(service) = service {
+                let _ = registry.unsubscribe_service(id, service.id).await;
+            }
             // Fails only when the registry has stopped, which is when nobody is subscribed to anything.
             let _ = registry.unsubscribe(id, &queues).await;
             drop(held);

@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::core::CloseReason;
 use super::services::Counters;
-use super::{Connection, block, fetch};
+use super::{Connection, block, doubts, fetch};
 use crate::transport::block_io::{BlockIo, Incoming};
 
 /// Rounds before neighbours on the same thread get a turn.
@@ -95,6 +95,9 @@ impl<I: BlockIo + Unpin> Connection<I> {
 
     /// Goes on with the job of executing a block.
     fn work(&mut self, cx: &mut TaskContext<'_>) -> Progress {
+        if self.job.is_none() && self.core.borrow().has_doubts() {
+            self.job = Some(Box::pin(doubts::settle(self.job_context())));
+        }
         let Some(job) = &mut self.job else { return Progress::None };
         if job.as_mut().poll(cx).is_pending() {
             return Progress::None;
@@ -107,7 +110,7 @@ impl<I: BlockIo + Unpin> Connection<I> {
     fn fetch(&mut self, cx: &mut TaskContext<'_>) -> Progress {
         if self.fetching.is_none() {
             let core = self.core.borrow();
-            if !core.subscriptions.can_fetch() || core.outbound.room() == 0 || core.closing().is_some() {
+            if !core.can_fetch() || core.outbound.room() == 0 || core.closing().is_some() {
                 return Progress::None;
             }
             drop(core);
@@ -129,7 +132,7 @@ impl<I: BlockIo + Unpin> Connection<I> {
         if put_off > 0 {
             Counters::add(&self.services.counters.outbound_full, put_off);
         }
-        if core.notices.is_empty() {
+        if !core.has_notices() {
             self.pause = None;
             return Progress::None;
         }

@@ -10,6 +10,7 @@ use super::session::Session;
 use crate::actors::clock::Clock;
 use crate::actors::mailbox::MailboxMetrics;
 use crate::actors::registry::{ConnectionRef, RegistryHandle};
+use crate::protocol::command::ServiceQueues;
 use crate::settings::Password;
 use crate::store::{Store, Timestamp};
 
@@ -98,7 +99,47 @@ pub struct Counters {
     pub stalled: AtomicU64,
     /// Connections closed for being inactive.
     pub inactive: AtomicU64,
+    /// What services believed of their queues when they subscribed.
+    pub drift: Drift,
 }
+
+/// How what services believe of their queues differs from what is stored, as they subscribe to them.
+#[derive(Debug, Default)]
+pub struct Drift {
+    /// Services that were right, or did not say what they believe (below version 19).
+    pub none: AtomicU64,
+    /// Services that had more queues than they believed.
+    pub more: AtomicU64,
+    /// Queues that they did not believe to have.
+    pub more_queues: AtomicU64,
+    /// Services that had fewer.
+    pub fewer: AtomicU64,
+    /// Queues that they believed to have.
+    pub fewer_queues: AtomicU64,
+    /// Services that had as many, but not the same.
+    pub different: AtomicU64,
+}
+
+impl Drift {
+    /// Notes what a service believed and what is stored.
+    pub fn note(&self, expected: ServiceQueues, stored: ServiceQueues) {
+        let difference = stored.count.saturating_sub(expected.count);
+        if expected.count == UNKNOWN || (difference == 0 && expected.hash == stored.hash) {
+            Counters::count(&self.none);
+        } else if difference > 0 {
+            Counters::count(&self.more);
+            Counters::add(&self.more_queues, difference.unsigned_abs());
+        } else if difference < 0 {
+            Counters::count(&self.fewer);
+            Counters::add(&self.fewer_queues, difference.unsigned_abs());
+        } else {
+            Counters::count(&self.different);
+        }
+    }
+}
+
+/// The number of queues that a service says which does not know it.
+const UNKNOWN: i64 = -1;
 
 impl Counters {
     /// Adds one.

@@ -3,7 +3,7 @@
 use crate::protocol::ServiceId;
 use crate::protocol::certificate::Fingerprint;
 use crate::protocol::crypto::SecretDhKey;
-use crate::protocol::handshake::{ServerSession, ServiceRole};
+use crate::protocol::handshake::{PeerService, ServerSession, ServiceRole};
 use crate::protocol::transmission::TransmissionParams;
 
 /// A connection's session.
@@ -31,9 +31,13 @@ pub struct SessionService {
 
 impl Session {
     /// What is kept of a handshake's outcome.
-    pub fn new(agreed: ServerSession) -> Self {
-        let ServerSession { version, session_id, server_key, .. } = agreed;
-        Session { params: TransmissionParams { version, session_id }, secret_key: server_key, service: None }
+    pub fn new(agreed: ServerSession, service_id: Option<ServiceId>) -> Self {
+        let ServerSession { version, session_id, server_key, service, .. } = agreed;
+        let service = service_id.zip(service).map(|(id, PeerService { role, fingerprint, key, .. })| {
+            // Its certificates are not needed any more.
+            Box::new(SessionService { id, role, fingerprint, key })
+        });
+        Session { params: TransmissionParams { version, session_id }, secret_key: server_key, service }
     }
 
     /// The service's ID, if the client is one in this role.

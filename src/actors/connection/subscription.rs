@@ -21,6 +21,9 @@ enum State {
         /// Which of this connection's subscriptions to the queue.
         epoch: Epoch,
     },
+    /// In force for as long as this is the service's connection and the queue the service's. Here only while something
+    /// of the queue is delivered or to be fetched.
+    Service,
     /// Used by `GET`: not subscribed, and not to be on this connection.
     Got,
 }
@@ -43,11 +46,18 @@ struct Subscription {
     /// be from before the subscription, and only the store can tell.
     acknowledged: Option<u64>,
     fetch: bool,
+    /// It was found when the waiting messages of a service were looked for, and is not done yet.
+    paged: bool,
 }
 
 impl Subscription {
     fn new(state: State) -> Self {
-        Subscription { state, delivered: None, acknowledged: None, fetch: false }
+        Subscription { state, delivered: None, acknowledged: None, fetch: false, paged: false }
+    }
+
+    /// Whether what there is for it may be sent.
+    fn is_in_force(&self) -> bool {
+        matches!(self.state, State::Active { .. } | State::Service)
     }
 }
 
@@ -110,6 +120,10 @@ pub struct Subscriptions {
     queues: QueueMap<Subscription>,
     to_fetch: VecDeque<QueueId>,
     in_force: usize,
+    /// Whether this is the connection of a messaging service: then all queues of the service are subscribed.
+    serves: bool,
+    /// Queues that were found for a service and are not done yet.
+    paged: usize,
 }
 
 impl Subscriptions {
@@ -124,6 +138,7 @@ impl Subscriptions {
                 self.in_force -= 1;
                 subscription.state = State::Pending { ended: None };
             }
+            State::Service => subscription.state = State::Pending { ended: None },
             State::Pending { .. } => {}
         }
         subscription.delivered = None;
@@ -146,8 +161,81 @@ impl Subscriptions {
                 }
                 Confirmed::InForce
             }
-            State::Active { .. } | State::Got => Confirmed::InForce,
+            State::Active { .. } | State::Service | State::Got => Confirmed::InForce,
         }
+    }
+
+    /// The queue is the service's, and this the service's connection.
+    pub fn confirm_for_service(&mut self, queue: QueueId) {
+        if let Some(subscription) = self.queues.get_mut(&queue)
+            && matches!(subscription.state, State::Pending { .. })
+        {
+            subscription.state = State::Service;
+            if subscription.fetch {
+                self.to_fetch.push_back(queue);
+            }
+        }
+    }
+
+    /// This is the connection of its service now.
+    pub fn serve(&mut self) {
+        self.serves = true;
+    }
+
+    /// It is no more: nothing of the service's queues is sent or fetched. `SUB`s that are being executed find out
+    /// themselves.
+    pub fn serve_no_more(&mut self) {
+        self.serves = false;
+        self.paged = 0;
+        self.queues.retain(|_, subscription| subscription.state != State::Service);
+        self.queues.values_mut().for_each(|subscription| subscription.paged = false);
+        self.shrink();
+    }
+
+    /// A queue of the service has messages: they are to be fetched, unless one is delivered already.
+    pub fn page(&mut self, queue: QueueId) {
+        if !self.serves {
+            return;
+        }
+        let subscription = self.queues.entry(queue).or_insert_with(|| Subscription::new(State::Service));
+        if subscription.state != State::Service || subscription.delivered.is_some() {
+            return;
+        }
+        if !std::mem::replace(&mut subscription.paged, true) {
+            self.paged += 1;
+        }
+        self.want(queue);
+    }
+
+    /// Queues that wait to be fetched.
+    pub fn waiting(&self) -> usize {
+        self.to_fetch.len()
+    }
+
+    /// Whether all queues that were found for the service are done: their messages are sent.
+    pub fn are_pages_done(&self) -> bool {
+        self.paged == 0
+    }
+
+    /// Whether the queue was found for the service and is not done yet.
+    pub fn is_paged(&self, queue: &QueueId) -> bool {
+        self.queues.get(queue).is_some_and(|subscription| subscription.paged)
+    }
+
+    /// There is nothing of the queue: a service's connection keeps no memory of it.
+    pub fn settle(&mut self, queue: QueueId) {
+        if let Some(subscription) = self.queues.get(&queue)
+            && subscription.state == State::Service
+            && subscription.delivered.is_none()
+            && !subscription.fetch
+        {
+            self.forget(queue);
+        }
+    }
+
+    /// Whether the queue is here because it is the service's.
+    pub fn is_of_service(&self, queue: &QueueId) -> bool {
+        self.queues.get(queue).is_some_and(|subscription| subscription.state == State::Service)
     }
 
     /// `SUB` failed: forgets the subscription.
@@ -165,18 +253,21 @@ impl Subscriptions {
                 subscription.delivered = None;
                 Ok(())
             }
-            State::Pending { .. } | State::Active { .. } => Err(Prohibited),
+            State::Pending { .. } | State::Active { .. } | State::Service => Err(Prohibited),
         }
     }
 
     /// A message for a subscribed queue. `room`: whether the outbound queue takes it.
     pub fn offer(&mut self, queue: QueueId, message: Delivered, source: Source, room: bool) -> Offer {
+        if self.serves && source == Source::Pushed {
+            self.queues.entry(queue).or_insert_with(|| Subscription::new(State::Service));
+        }
         let Some(subscription) = self.queues.get_mut(&queue) else { return Offer::Drop };
         let stale = subscription.acknowledged.is_some_and(|acknowledged| message.sequence <= acknowledged);
         if subscription.delivered.is_some() || stale || subscription.state == State::Got {
             return Offer::Drop;
         }
-        let active = matches!(subscription.state, State::Active { .. });
+        let active = subscription.is_in_force();
         let may_be_old = source == Source::Pushed && subscription.acknowledged.is_none();
         if !active || !room || may_be_old {
             self.want(queue);
@@ -185,6 +276,7 @@ impl Subscriptions {
         // It is the queue's first: all before it are gone.
         subscription.acknowledged.get_or_insert(message.sequence.saturating_sub(1));
         subscription.delivered = Some(Box::new(message));
+        self.paged -= usize::from(std::mem::take(&mut subscription.paged));
         Offer::Deliver
     }
 
@@ -233,7 +325,7 @@ impl Subscriptions {
                 self.forget(queue);
                 true
             }
-            State::Active { .. } | State::Got => false,
+            State::Active { .. } | State::Service | State::Got => false,
         }
     }
 
@@ -242,10 +334,15 @@ impl Subscriptions {
         let removed = self.queues.remove(&queue);
         let active = removed.as_ref().is_some_and(|s| matches!(s.state, State::Active { .. }));
         self.in_force -= usize::from(active);
+        self.paged -= usize::from(removed.as_ref().is_some_and(|s| s.paged));
+        self.shrink();
+        removed.is_some()
+    }
+
+    fn shrink(&mut self) {
         if self.queues.capacity() > 64 && self.queues.len() < self.queues.capacity() / 4 {
             self.queues.shrink_to(self.queues.len() * 2);
         }
-        removed.is_some()
     }
 
     /// How the queue is used here.
@@ -262,10 +359,18 @@ impl Subscriptions {
     pub fn want(&mut self, queue: QueueId) {
         if let Some(subscription) = self.queues.get_mut(&queue)
             && !std::mem::replace(&mut subscription.fetch, true)
-            && matches!(subscription.state, State::Active { .. })
+            && subscription.is_in_force()
         {
             self.to_fetch.push_back(queue);
         }
+    }
+
+    /// [`Self::want`], also for a queue of the service of which nothing is here.
+    pub fn suspect(&mut self, queue: QueueId) {
+        if self.serves {
+            self.queues.entry(queue).or_insert_with(|| Subscription::new(State::Service));
+        }
+        self.want(queue);
     }
 
     /// Whether the store is to be asked for any queue now.
@@ -280,8 +385,9 @@ impl Subscriptions {
             let Some(queue) = self.to_fetch.pop_front() else { break };
             let Some(subscription) = self.queues.get_mut(&queue) else { continue };
             subscription.fetch = false;
-            if subscription.delivered.is_none() {
-                taken.push(queue);
+            match subscription.delivered {
+                None => taken.push(queue),
+                Some(_) => self.paged -= usize::from(std::mem::take(&mut subscription.paged)),
             }
         }
         if self.to_fetch.is_empty() {
@@ -300,7 +406,8 @@ impl Subscriptions {
         self.in_force = 0;
         self.to_fetch = VecDeque::new();
         let all = std::mem::take(&mut self.queues);
-        all.into_iter().filter(|(_, s)| s.state != State::Got).map(|(queue, _)| queue).collect()
+        let registered = |state: &State| !matches!(state, State::Got | State::Service);
+        all.into_iter().filter(|(_, s)| registered(&s.state)).map(|(queue, _)| queue).collect()
     }
 }
 

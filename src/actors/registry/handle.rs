@@ -7,12 +7,13 @@ use actix_rt::ArbiterHandle;
 use futures_util::future::try_join_all;
 
 use super::{
-    ConnectionId, ConnectionRef, Displaced, Epoch, FindSubscribers, Mark, Marks, RemoveQueues, Subscribe,
-    SubscriptionRegistry, Subscriptions, Unsubscribe,
+    ConnectionId, ConnectionRef, Displaced, Epoch, FindServices, FindSubscribers, Mark, Marks, RemoveQueues,
+    ServiceConnections, ServiceSubscribed, Subscribe, SubscribeService, SubscriptionRegistry, Subscriptions,
+    Unsubscribe, UnsubscribeService,
 };
 use crate::actors::mailbox::{Gate, MailboxMetrics, SendError, Sender};
 use crate::actors::supervision::Alarm;
-use crate::protocol::QueueId;
+use crate::protocol::{QueueId, ServiceId};
 
 /// Handles to one shard.
 #[derive(Clone, Debug)]
@@ -25,20 +26,33 @@ pub struct Shard {
     pub find: Sender<FindSubscribers>,
     /// To forget queues.
     pub remove: Sender<RemoveQueues>,
+    /// To subscribe a service.
+    pub subscribe_service: Sender<SubscribeService>,
+    /// To forget a service's connection.
+    pub unsubscribe_service: Sender<UnsubscribeService>,
+    /// To find services' connections.
+    pub find_services: Sender<FindServices>,
 }
 
 impl Shard {
     /// Starts a shard on `arbiter` with room for `capacity` messages.
     pub fn start(arbiter: &ArbiterHandle, capacity: usize, metrics: Arc<MailboxMetrics>, alarm: &Arc<Alarm>) -> Self {
         let vital = alarm.vital("registry");
-        let shard = move |_: &mut _| SubscriptionRegistry { subscriptions: Subscriptions::default(), _vital: vital };
+        let shard = move |_: &mut _| SubscriptionRegistry {
+            subscriptions: Subscriptions::default(),
+            services: ServiceConnections::default(),
+            _vital: vital,
+        };
         let actor = SubscriptionRegistry::start_in_arbiter(arbiter, shard);
         let gate = Gate::new(capacity, metrics);
         Shard {
             subscribe: Sender::new(&actor, Arc::clone(&gate)),
             unsubscribe: Sender::new(&actor, Arc::clone(&gate)),
             find: Sender::new(&actor, Arc::clone(&gate)),
-            remove: Sender::new(&actor, gate),
+            remove: Sender::new(&actor, Arc::clone(&gate)),
+            subscribe_service: Sender::new(&actor, Arc::clone(&gate)),
+            unsubscribe_service: Sender::new(&actor, Arc::clone(&gate)),
+            find_services: Sender::new(&actor, gate),
         }
     }
 }
@@ -110,6 +124,39 @@ impl RegistryHandle {
             .split(queues)
             .map(|(shard, part)| async move { shard.remove.send(RemoveQueues { queues: part.queues }).await });
         Ok(try_join_all(asked).await?.into_iter().flatten().collect())
+    }
+
+    /// Makes `connection` the one of its service. The answer says who was it, to be told by the asker.
+    pub async fn subscribe_service(
+        &self,
+        connection: &ConnectionRef,
+        service: ServiceId,
+    ) -> Result<ServiceSubscribed, SendError> {
+        let message = SubscribeService { connection: Arc::clone(connection), service };
+        self.services().subscribe_service.send(message).await
+    }
+
+    /// Forgets the connection of a service that has ended.
+    pub async fn unsubscribe_service(&self, connection: ConnectionId, service: ServiceId) -> Result<(), SendError> {
+        self.services().unsubscribe_service.send(UnsubscribeService { connection, service }).await
+    }
+
+    /// The connections of `services`, in their order.
+    pub async fn find_services(&self, services: Vec<ServiceId>) -> Result<Vec<Option<ConnectionRef>>, SendError> {
+        match services.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.services().find_services.send(FindServices { services }).await,
+        }
+    }
+
+    /// Notes that what was known of `queues` may be known no longer: whoever was about to subscribe looks again.
+    pub fn note(&self, queues: &[QueueId]) {
+        queues.iter().for_each(|queue| self.marks.note(queue));
+    }
+
+    /// Services are few: one shard has them all.
+    fn services(&self) -> &Shard {
+        &self.shards[0]
     }
 
     fn shard_of(&self, queue: &QueueId) -> usize {

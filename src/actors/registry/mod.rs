@@ -1,4 +1,4 @@
-//! The subscription registry: which connection is subscribed to which queue.
+//! The subscription registry: which connection is subscribed to which queue, and which one each service has.
 //!
 //! An index and nothing more: it never waits, never asks anyone and never sends to connections. Whoever displaces a
 //! subscriber or has a message for it is told who it is, and tells it; so backpressure meets the one who causes the work,
@@ -13,6 +13,7 @@
 mod core;
 mod handle;
 mod marks;
+mod services;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,9 @@ use actix::{Actor, Context, Handler, Message, MessageResult};
 pub use self::core::{QueueMap, RandomIdHasher, Subscriptions};
 pub use self::handle::{RegistryHandle, Shard};
 pub use self::marks::{Mark, Marks};
+pub use self::services::{
+    DisplacedService, FindServices, ServiceConnections, ServiceSubscribed, SubscribeService, UnsubscribeService,
+};
 use super::connection::ConnectionEvent;
 use super::mailbox::{Letter, Sender};
 use super::supervision::Vital;
@@ -119,6 +123,7 @@ debug_counts_queues!(Subscribe, Unsubscribe, FindSubscribers, RemoveQueues);
 /// One shard of the registry.
 pub struct SubscriptionRegistry {
     subscriptions: Subscriptions,
+    services: ServiceConnections,
     _vital: Vital,
 }
 

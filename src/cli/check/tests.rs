@@ -23,7 +23,7 @@ use crate::transport::testing::{KeyKind, credentials};
 async fn serve(listener: TcpListener, relay: Acceptor, answer: fn(&Command) -> Response) {
     loop {
         let socket = listener.accept().await.unwrap().0;
-        let Accepted { mut stream, session } = relay.accept(socket).await.unwrap();
+        let Accepted { mut stream, session, .. } = relay.accept(socket).await.unwrap();
         tokio::spawn(async move {
             while let Ok(Incoming::Payload(payload)) = stream.read().await {
                 let params = session.transmission_params();

@@ -1,6 +1,6 @@
 //! From finished steps to answers.
 
-use super::step::{Activation, Planned, Segment, Step};
+use super::step::{Activation, Planned, Segment, ServiceActivation, Step};
 use crate::actors::connection::core::Answer;
 use crate::protocol::error::ErrorType;
 use crate::protocol::response::Response;
@@ -11,6 +11,8 @@ pub struct Finished {
     pub answer: Answer,
     /// The subscription.
     pub activation: Option<Activation>,
+    /// The same of the client's service.
+    pub service_activation: Option<ServiceActivation>,
 }
 
 /// The answers of a segment in the order of its commands.
@@ -19,11 +21,11 @@ pub fn answers(segment: Segment) -> Vec<Finished> {
 }
 
 fn finish(planned: Planned) -> Finished {
-    let Planned { correlation_id, entity_id, step, activation } = planned;
+    let Planned { correlation_id, entity_id, step, activation, service_activation } = planned;
     let response = match step {
         Step::Answered(response) => response,
         // Every phase moves its steps on; one that was left behind must still be answered.
         _ => Response::Err(ErrorType::Internal),
     };
-    Finished { answer: (correlation_id, entity_id, response), activation }
+    Finished { answer: (correlation_id, entity_id, response), activation, service_activation }
 }

@@ -9,6 +9,7 @@ use crate::actors::connection::services::{Counters, JobContext};
 use crate::actors::connection::subscription::{Acknowledging, Offer, Source, Subscriptions};
 use crate::protocol::QueueId;
 use crate::protocol::error::ErrorType;
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::response::Response;
 use crate::store::{DhSecret, Message, Op, OpOutcome, Sent, StoreError};
 
@@ -73,8 +74,12 @@ fn fail(cx: &JobContext, segment: &mut Segment, positions: &[usize], failure: &S
             Step::Change { then: Then::Acknowledged { queue, acknowledging, .. }, .. } => {
                 cx.core.borrow_mut().subscriptions.restore(*queue, acknowledging.message);
             }
-            Step::Change { then: Then::Sent(sending), .. } if in_doubt => segment.doubtful.push(sending.queue),
-            Step::Change { then: Then::Deleted { queue }, .. } if in_doubt => segment.doubtful.push(*queue),
+            Step::Change { then: Then::Sent(sending), .. } if in_doubt => {
+                segment.doubtful.push((sending.queue, sending.service));
+            }
+            Step::Change { then: Then::Deleted { queue, service }, .. } if in_doubt => {
+                segment.doubtful.push((*queue, *service));
+            }
             _ => {}
         }
         planned.step = Step::answered(Response::Err(reason.clone()));
@@ -95,7 +100,8 @@ async fn settle(cx: &JobContext, segment: &mut Segment, position: usize, outcome
             acknowledged(cx, queue, acknowledging, &dh_secret, outcome)
         }
         Then::Notifier { id, dh_key } => simple(&outcome, Step::answered(Response::Nid(id.into(), dh_key))),
-        Then::Deleted { queue } => deleted(cx, segment, queue, &outcome),
+        Then::Associated { queue, answer } => associated(cx, segment, queue, answer, &outcome),
+        Then::Deleted { queue, .. } => deleted(cx, segment, queue, &outcome),
     };
     if let Some(Planned { step, .. }) = segment.steps.get_mut(position) {
         *step = next;
@@ -138,19 +144,34 @@ fn announce(cx: &JobContext, creation: Creation) -> Step {
             answer,
             // Who chose the sender ID may have sent to it already.
             look: if creation.ids_by_client { Look::IfMoved(creation.mark) } else { Look::Never },
+            joins: creation.queue.record.recipient_service.is_some(),
         },
         false => Step::answered(answer),
+    }
+}
+
+/// The queue is this client's service's now, or no service's: it is subscribed next, and looked at, as others may have been
+/// faster.
+fn associated(cx: &JobContext, segment: &mut Segment, queue: QueueId, answer: Response, outcome: &OpOutcome) -> Step {
+    match outcome {
+        OpOutcome::Associated { was } => {
+            cx.services.registry.note(&[queue]);
+            segment.associated.push((queue, *was));
+            let joins = *was != cx.session.service_in(ServiceRole::Messaging);
+            Step::Subscribe { queue, answer, look: Look::Needed, joins }
+        }
+        _ => Step::answered(Response::Err(ErrorType::Auth)),
     }
 }
 
 fn sent(cx: &JobContext, segment: &mut Segment, sending: Box<Sending>, outcome: OpOutcome) -> Step {
     let counters = &cx.services.counters;
     match outcome {
-        OpOutcome::Sent(Sent { sequence, was_empty, expired, audience: _ }) => {
+        OpOutcome::Sent(Sent { sequence, was_empty, expired, audience }) => {
             Counters::count(&counters.messages_sent);
             Counters::add(&counters.messages_expired, u64::from(expired));
             if was_empty {
-                segment.deliveries.push(PendingDelivery { sending, sequence });
+                segment.deliveries.push(PendingDelivery { sending, sequence, service: audience.service });
             }
             Step::answered(Response::Ok)
         }
@@ -184,8 +205,9 @@ fn acknowledged(
             Step::answered(message_response(&message, dh_secret))
         }
         _ => {
-            if more {
-                core.subscriptions.want(queue);
+            match more {
+                true => core.subscriptions.want(queue),
+                false => core.subscriptions.settle(queue),
             }
             Step::answered(Response::Ok)
         }
@@ -198,9 +220,9 @@ fn message_may_follow(subscriptions: &mut Subscriptions, queue: QueueId, message
 }
 
 fn deleted(cx: &JobContext, segment: &mut Segment, queue: QueueId, outcome: &OpOutcome) -> Step {
-    if matches!(outcome, OpOutcome::Deleted(_)) {
+    if let OpOutcome::Deleted(audience) = outcome {
         Counters::count(&cx.services.counters.queues_deleted);
-        segment.deleted.push(queue);
+        segment.deleted.push((queue, audience.clone()));
     }
     simple(outcome, Step::answered(Response::Ok))
 }

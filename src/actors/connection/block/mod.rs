@@ -13,6 +13,7 @@ mod deliver;
 mod load;
 mod plan;
 mod read;
+mod service;
 mod step;
 mod subscribe;
 mod verify;
@@ -24,7 +25,7 @@ use bytes::Bytes;
 use self::answer::{Finished, answers};
 use self::load::Records;
 pub use self::step::Sending;
-use self::step::{Activation, First, Look, Segment, Step};
+use self::step::{Activation, First, Look, Segment, ServiceActivation, Step};
 use super::core::{Answer, Core};
 use super::deliver::encrypt_stored;
 use super::event::Delivery;
@@ -150,6 +151,7 @@ async fn run(cx: &JobContext, mut segment: Segment) -> Vec<Finished> {
     let touches = apply::touches(cx, &mut segment);
     let look = async {
         subscribe::subscribe(cx, &mut segment).await;
+        service::subscribe(cx, &mut segment).await;
         read::read(cx, &mut segment).await;
     };
     // Nobody waits for one after the other.
@@ -174,10 +176,15 @@ async fn finish(cx: &JobContext, finished: Vec<Finished>) -> bool {
         return false;
     }
     let waited = Core::room(&cx.core).await;
-    let (mut answers, activations): (Vec<_>, Vec<_>) = finished.into_iter().map(|f| (f.answer, f.activation)).unzip();
-    let activations: Vec<Activation> = activations.into_iter().flatten().collect();
+    let (mut answers, mut activations, mut services) = (Vec::new(), Vec::new(), Vec::new());
+    for Finished { answer, activation, service_activation } in finished {
+        answers.push(answer);
+        activations.extend(activation);
+        services.extend(service_activation);
+    }
     let mut core = cx.core.borrow_mut();
     let mut deliveries = activate(&mut core, activations).into_iter();
+    activate_service(&mut core, services);
     if answers.len() <= ANSWERS_WITH_MESSAGE {
         answers.extend(deliveries.next());
     }
@@ -191,14 +198,21 @@ async fn finish(cx: &JobContext, finished: Vec<Finished>) -> bool {
 /// Puts subscriptions in force. Answers their first messages, noted as delivered.
 fn activate(core: &mut Core, activations: Vec<Activation>) -> Vec<Answer> {
     let mut deliveries = Vec::new();
-    for Activation { queue, epoch, first } in activations {
-        if core.confirm_subscription(queue, epoch) == Confirmed::Ended {
+    for Activation { queue, epoch, first, joins } in activations {
+        if matches!(first, First::Lost) {
+            core.on_lost(queue);
+            continue;
+        }
+        if core.confirm_subscription(queue, epoch, joins) == Confirmed::Ended {
             continue;
         }
         match first {
             // An absent queue, and one that cannot be read, has no activation.
-            First::Nothing | First::Absent | First::Unreadable(_) => {}
-            First::New => core.subscriptions.is_new(queue),
+            First::Nothing | First::Lost | First::Absent | First::Unreadable(_) => core.subscriptions.settle(queue),
+            First::New => {
+                core.subscriptions.is_new(queue);
+                core.subscriptions.settle(queue);
+            }
             First::Waiting => core.subscriptions.want(queue),
             First::Message(first) => {
                 let FirstMessage { message, dh_secret } = *first;
@@ -210,6 +224,19 @@ fn activate(core: &mut Core, activations: Vec<Activation>) -> Vec<Answer> {
         }
     }
     deliveries
+}
+
+/// Puts the subscription of the client's service in force, with the number of queues that the client is told. What was to
+/// subscribe it and failed is given up.
+fn activate_service(core: &mut Core, activations: Vec<ServiceActivation>) {
+    for ServiceActivation { epoch, queues } in activations {
+        if core.confirm_service(epoch) == Confirmed::InForce
+            && let Some(service) = &mut core.service
+        {
+            service.complete(queues);
+        }
+    }
+    core.abandon_service();
 }
 
 fn error(correlation_id: CorrelationId, entity_id: EntityId, error: ErrorType) -> Answer {

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use super::load::party;
 use crate::actors::connection::subscription::{Acknowledging, Delivered};
 use crate::actors::registry::{Epoch, Mark};
-use crate::protocol::command::{Command, MessageFlags};
+use crate::protocol::command::{Command, MessageFlags, ServiceQueues};
 use crate::protocol::keys::PublicDhKey;
 use crate::protocol::response::{QueueIds, Response};
 use crate::protocol::transmission::ClientTransmission;
-use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
-use crate::store::{DhSecret, FirstMessage, NewQueue, Op, Peeked, QueueRecord, StoreError, Timestamp};
+use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId, ServiceId};
+use crate::store::{Audience, DhSecret, FirstMessage, NewQueue, Op, Peeked, QueueRecord, StoreError, Timestamp};
 
 /// Where a command stands. Each phase of a segment moves its steps on; all end as [`Step::Answered`].
 #[derive(Debug)]
@@ -34,6 +34,13 @@ pub enum Step {
         answer: Response,
         /// Whether the queue is to be looked at.
         look: Look,
+        /// Whether the queue has just become one of this client's service.
+        joins: bool,
+    },
+    /// `SUBS`, `NSUBS`: the client's service is to be subscribed.
+    SubscribeService {
+        /// What the client believes that the service has.
+        expected: ServiceQueues,
     },
     /// `GET`.
     Get {
@@ -87,6 +94,13 @@ pub enum Then {
         /// Encrypts the next message.
         dh_secret: DhSecret,
     },
+    /// The queue's recipient was associated with this client's service, or released from one; it is subscribed next.
+    Associated {
+        /// The queue.
+        queue: QueueId,
+        /// The answer when it is subscribed.
+        answer: Response,
+    },
     /// `NID`.
     Notifier {
         /// The notifier's ID of the queue.
@@ -98,6 +112,8 @@ pub enum Then {
     Deleted {
         /// The queue.
         queue: QueueId,
+        /// The service that it was associated with when it was loaded.
+        service: Option<ServiceId>,
     },
 }
 
@@ -131,6 +147,8 @@ pub struct Sending {
     pub body: Bytes,
     /// Encrypts it to the recipient.
     pub dh_secret: DhSecret,
+    /// The service that the recipient was associated with when the queue was loaded.
+    pub service: Option<ServiceId>,
 }
 
 /// A stored message that its queue's subscriber is to get.
@@ -140,6 +158,8 @@ pub struct PendingDelivery {
     pub sending: Box<Sending>,
     /// Its number within the queue.
     pub sequence: u64,
+    /// The service that the recipient was associated with when it was stored.
+    pub service: Option<ServiceId>,
 }
 
 /// A subscription that comes into force with its answer.
@@ -151,6 +171,17 @@ pub struct Activation {
     pub epoch: Epoch,
     /// What the store had for it.
     pub first: First,
+    /// Whether the queue has just become one of this client's service.
+    pub joins: bool,
+}
+
+/// The subscription of the client's service that comes into force with its answer.
+#[derive(Debug)]
+pub struct ServiceActivation {
+    /// Which of this connection's subscriptions.
+    pub epoch: Epoch,
+    /// What the service has.
+    pub queues: ServiceQueues,
 }
 
 /// What the store had for a new subscription.
@@ -164,6 +195,8 @@ pub enum First {
     Message(Box<FirstMessage>),
     /// A message for which there is no room now.
     Waiting,
+    /// It is not for this connection: who subscribed later has associated it with another service, or with none.
+    Lost,
     /// No such queue any more.
     Absent,
     /// A message that cannot be read.
@@ -193,6 +226,8 @@ pub struct Planned {
     pub step: Step,
     /// The subscription that its answer puts in force.
     pub activation: Option<Activation>,
+    /// The same of the client's service.
+    pub service_activation: Option<ServiceActivation>,
 }
 
 /// Commands that are executed together.
@@ -203,9 +238,11 @@ pub struct Segment {
     /// Messages to be delivered.
     pub deliveries: Vec<PendingDelivery>,
     /// Queues (by recipient ID) of which the store, which failed, cannot tell whether it has a message, or them.
-    pub doubtful: Vec<QueueId>,
-    /// Queues that were deleted.
-    pub deleted: Vec<QueueId>,
+    pub doubtful: Vec<(QueueId, Option<ServiceId>)>,
+    /// Queues that were deleted, and who is to be told.
+    pub deleted: Vec<(QueueId, Audience)>,
+    /// Queues whose association was changed, and the service before.
+    pub associated: Vec<(QueueId, Option<ServiceId>)>,
     /// Queues (by recipient ID) to be noted as used today.
     pub touched: Vec<QueueId>,
     changed: HashSet<QueueId>,
@@ -272,7 +309,10 @@ impl Segment {
 
     /// Appends a step.
     pub fn push(&mut self, correlation_id: CorrelationId, entity_id: EntityId, step: Step) {
-        self.steps.push(Planned { correlation_id, entity_id, step, activation: None });
+        if let Step::Change { op: Some(Op::AssociateRecipient { queue, .. }), .. } = &step {
+            self.changed.insert(*queue);
+        }
+        self.steps.push(Planned { correlation_id, entity_id, step, activation: None, service_activation: None });
     }
 
     /// Queues whose record is out of date after the segment.

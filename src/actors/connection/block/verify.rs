@@ -4,11 +4,13 @@
 //! kind that the client's authorization asks for is done.
 
 use crate::actors::connection::services::{Counters, JobContext};
-use crate::protocol::command::{Command, QueueMode};
+use crate::actors::connection::session::SessionService;
+use crate::protocol::command::{Command, Party, QueueMode};
 use crate::protocol::crypto::{SecretDhKey, verify_authorization};
-use crate::protocol::error::ErrorType;
+use crate::protocol::error::{CommandError, ErrorType};
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::keys::PublicAuthKey;
-use crate::protocol::transmission::ClientTransmission;
+use crate::protocol::transmission::{Authorization, ClientTransmission, Signature};
 use crate::store::QueueRecord;
 
 /// Checks a command's authorization against its queue.
@@ -17,7 +19,10 @@ pub fn verify(
     transmission: &ClientTransmission,
     record: Option<&QueueRecord>,
 ) -> Result<(), ErrorType> {
-    if transmission.service_signature.is_some() {
+    if !may_play_its_part(cx, &transmission.command) {
+        return Err(ErrorType::Cmd(CommandError::Prohibited));
+    }
+    if !is_signed_by_service(cx, transmission) {
         return Err(ErrorType::Service);
     }
     if allowed(cx, transmission, record) {
@@ -27,8 +32,51 @@ pub fn verify(
     Err(ErrorType::Auth)
 }
 
+/// Whether a service may give this command: each role has its own. Asked first, as it does not depend on the queue.
+fn may_play_its_part(cx: &JobContext, command: &Command) -> bool {
+    let part = match command.party() {
+        Party::IdleClient => return true,
+        Party::Notifier | Party::NotifierService => ServiceRole::Notifier,
+        Party::ProxyService => ServiceRole::Proxy,
+        _ => ServiceRole::Messaging,
+    };
+    cx.session.service.as_ref().is_none_or(|service| service.role == part)
+}
+
+/// Whether a service has signed what it has to, and nobody has signed what is not to be. A service signs what its client's
+/// queue is associated with it by in addition to the queue's owner, and what it asks for all of its queues alone.
+fn is_signed_by_service(cx: &JobContext, transmission: &ClientTransmission) -> bool {
+    let service = cx.session.service.as_deref();
+    match &transmission.command {
+        Command::Subs(_) | Command::Nsubs(_) => service.is_some_and(|service| {
+            let named = transmission.entity_id.0[..] == service.id.0[..];
+            let alone = transmission.service_signature.is_none();
+            named && alone && verify_service(cx, service, transmission, &transmission.authorization)
+        }),
+        command if command.uses_service_signature() => match (service, transmission.service_signature) {
+            (Some(service), Some(signature)) => {
+                verify_service(cx, service, transmission, &Authorization::Signature(Signature::Ed25519(signature)))
+            }
+            (None, None) => true,
+            _ => false,
+        },
+        _ => transmission.service_signature.is_none(),
+    }
+}
+
+fn verify_service(
+    cx: &JobContext,
+    service: &SessionService,
+    transmission: &ClientTransmission,
+    authorization: &Authorization,
+) -> bool {
+    let key = PublicAuthKey::Ed25519(service.key);
+    let (authorized, id) = (transmission.authorized.parts(), &transmission.correlation_id);
+    verify_authorization(Some(&key), authorization, &authorized, id, &cx.session.secret_key)
+}
+
 fn allowed(cx: &JobContext, transmission: &ClientTransmission, record: Option<&QueueRecord>) -> bool {
-    let verifier = Verifier::new(transmission, &cx.session.secret_key);
+    let verifier = Verifier::new(transmission, cx);
     match &transmission.command {
         Command::Ping | Command::Prxy(..) | Command::Pfwd(..) | Command::Rfwd(_) | Command::Rslv(_) => true,
         Command::Subs(_) | Command::Nsubs(_) => true,
@@ -82,11 +130,15 @@ pub fn effort(record: Option<&QueueRecord>) -> usize {
 struct Verifier<'a> {
     transmission: &'a ClientTransmission,
     session_key: &'a SecretDhKey,
+    /// The certificate of the service that has signed too: the queue's key signs it with the command.
+    service: &'a [u8],
 }
 
 impl<'a> Verifier<'a> {
-    fn new(transmission: &'a ClientTransmission, session_key: &'a SecretDhKey) -> Self {
-        Verifier { transmission, session_key }
+    fn new(transmission: &'a ClientTransmission, cx: &'a JobContext) -> Self {
+        let service = cx.session.service.as_deref().filter(|_| transmission.service_signature.is_some());
+        let service = service.map_or(&[][..], |service| &service.fingerprint.0);
+        Verifier { transmission, session_key: &cx.session.secret_key, service }
     }
 
     fn is_authorized(&self) -> bool {
@@ -95,10 +147,11 @@ impl<'a> Verifier<'a> {
 
     /// Whether the owner of `key` gave the command. Without a key the same work is done, in vain.
     fn verify(&self, key: Option<&PublicAuthKey>) -> bool {
+        let [session, transmission] = self.transmission.authorized.parts();
         verify_authorization(
             key,
             &self.transmission.authorization,
-            &self.transmission.authorized.parts(),
+            &[self.service, session, transmission],
             &self.transmission.correlation_id,
             self.session_key,
         )

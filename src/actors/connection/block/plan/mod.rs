@@ -10,6 +10,7 @@ use crate::actors::connection::services::JobContext;
 use crate::protocol::command::{Command, LinkData, MessageFlags, QueueMode};
 use crate::protocol::crypto::random_message_id;
 use crate::protocol::error::{BrokerError, CommandError, ErrorType, NameError, ProxyError, TransportErrorType};
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
 use crate::protocol::message::max_body_length;
 use crate::protocol::response::Response;
@@ -34,7 +35,7 @@ pub fn plan(
             Err(ErrorType::Proxy(ProxyError::Broker(BrokerError::Transport(TransportErrorType::NoAuth))))
         }
         Command::Rslv(_) => Err(ErrorType::Name(NameError::NoResolver)),
-        Command::Subs(_) | Command::Nsubs(_) => Err(ErrorType::Service),
+        Command::Subs(expected) | Command::Nsubs(expected) => Ok(Step::SubscribeService { expected }),
         command => {
             let record = record.ok_or(ErrorType::Internal)?;
             plan_for_queue(cx, segment, command, record)
@@ -56,7 +57,9 @@ fn plan_for_queue(
     let queue = record.recipient_id;
     match command {
         Command::Off => return Ok(change(Op::SuspendQueue { queue }, Then::Ok)),
-        Command::Del => return Ok(change(Op::DeleteQueue { queue }, Then::Deleted { queue })),
+        Command::Del => {
+            return Ok(change(Op::DeleteQueue { queue }, Then::Deleted { queue, service: record.recipient_service }));
+        }
         Command::Send(flags, body) => return send(cx, &record, flags, body),
         _ => {}
     }
@@ -64,7 +67,7 @@ fn plan_for_queue(
         return Err(ErrorType::Blocked(info.clone()));
     }
     match command {
-        Command::Sub => Ok(Step::Subscribe { queue, answer: Response::Sok(None), look: Look::Needed }),
+        Command::Sub => Ok(subscribe(cx, &record)),
         Command::Get => Ok(Step::Get { queue }),
         Command::Ack(id) => acknowledge(cx, segment, &record, &id),
         Command::Que => Ok(Step::Info(Box::new(record))),
@@ -92,6 +95,16 @@ fn plan_for_queue(
         Command::Ndel => Ok(change(Op::DeleteNotifier { queue }, Then::Ok)),
         // Notifiers are kept, but nothing is delivered to them: they must not believe otherwise.
         _ => Err(ErrorType::Cmd(CommandError::Prohibited)),
+    }
+}
+
+/// A queue belongs to the service whose client subscribes to it, or to none.
+fn subscribe(cx: &JobContext, record: &QueueRecord) -> Step {
+    let (queue, service) = (record.recipient_id, cx.session.service_in(ServiceRole::Messaging));
+    let answer = Response::Sok(service.map(|id| EntityId(id.into())));
+    match record.recipient_service == service {
+        true => Step::Subscribe { queue, answer, look: Look::Needed, joins: false },
+        false => change(Op::AssociateRecipient { queue, service }, Then::Associated { queue, answer }),
     }
 }
 
@@ -162,7 +175,15 @@ fn send(cx: &JobContext, record: &QueueRecord, flags: MessageFlags, body: Bytes)
         expire_before: settings.expire_on_send.then(|| settings.expire_before(timestamp)).flatten(),
         delete_link: record.link_id.is_some() && is_secured_messaging(record),
     }));
-    let sending = Sending { queue, id, timestamp, flags, body, dh_secret: record.dh_secret.clone() };
+    let sending = Sending {
+        queue,
+        id,
+        timestamp,
+        flags,
+        body,
+        dh_secret: record.dh_secret.clone(),
+        service: record.recipient_service,
+    };
     Ok(change(op, Then::Sent(Box::new(sending))))
 }
 

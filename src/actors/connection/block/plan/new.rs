@@ -6,6 +6,7 @@ use crate::actors::connection::services::JobContext;
 use crate::protocol::command::{LinkData, NewQueueRequest, QueueRequest};
 use crate::protocol::crypto::{SecretDhKey, random_queue_id, sender_id_for};
 use crate::protocol::error::{CommandError, ErrorType};
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::keys::{PublicAuthKey, PublicDhKey};
 use crate::protocol::response::QueueIds;
 use crate::protocol::{CorrelationId, EntityId, QueueId};
@@ -15,6 +16,10 @@ use crate::store::{DhSecret, NewQueue, Notifier, Op, QueueRecord, QueueStatus};
 pub fn plan(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRequest) -> Result<Step, ErrorType> {
     if !may_create(cx, &request) {
         return Err(ErrorType::Auth);
+    }
+    // What a service does not subscribe to at once would never be counted as subscribed.
+    if cx.session.service.is_some() && !request.subscribe {
+        return Err(ErrorType::Cmd(CommandError::Prohibited));
     }
     let creation = Box::new(create(cx, correlation_id, request)?);
     let op = Op::CreateQueue(Box::new(creation.queue.clone()));
@@ -44,7 +49,7 @@ fn create(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRequ
         status: QueueStatus::Active,
         link_id: ids.link.as_ref().map(|link| link.0),
         notifier: notifier.as_ref().map(|(notifier, _)| notifier.clone()),
-        recipient_service: None,
+        recipient_service: cx.session.service_in(ServiceRole::Messaging),
         updated_at: Some(cx.services.clock.today()),
     };
     let answer = QueueIds {
@@ -53,7 +58,7 @@ fn create(cx: &JobContext, correlation_id: &CorrelationId, request: NewQueueRequ
         dh_key: secret.public_key(),
         mode,
         link_id: record.link_id.map(EntityId::from),
-        service_id: None,
+        service_id: record.recipient_service.map(|id| EntityId(id.into())),
         notifier: notifier.map(|(notifier, dh_key)| (notifier.id.into(), dh_key)),
     };
     let queue = NewQueue { record, link_data: ids.link.map(|link| link.1) };
