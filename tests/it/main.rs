@@ -17,5 +17,6 @@ mod init;
 mod life;
 mod logs;
 mod migration;
+mod services_soak;
 mod soak;
 mod support;
