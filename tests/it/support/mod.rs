@@ -6,7 +6,9 @@ mod cpu;
 pub mod ledger;
 pub mod load;
 mod load_queue;
+pub mod many_queues;
 mod memory;
+mod narrow;
 mod queue;
 pub mod random;
 mod relay;
@@ -17,6 +19,7 @@ mod store;
 
 pub use cpu::processor_time;
 pub use memory::resident_kib;
+pub use narrow::connect_narrow;
 pub use queue::{
     authenticator_key, body_of, contact_id, drain, is_refused, is_told_nothing, link_data, next_message, notified,
     refused, secured, signing_key, why,
