@@ -28,13 +28,18 @@ const IDLE: Duration = Duration::from_millis(1_500);
 /// What the memory of a server may grow by besides: allocator, caches, and what the commands leave.
 const MARGIN_KIB: u64 = 8 * 1024;
 
-#[tokio::test]
-async fn notifiers_with_nothing_to_deliver_ask_the_database_nothing_and_cost_their_keys_only() {
+#[test]
+fn notifiers_with_nothing_to_deliver_ask_the_database_nothing_and_cost_their_keys_only() {
     let cluster = Cluster::start(&[]);
+    // Has a runtime of its own.
     let database = SlowDatabase::before(&cluster);
     let installation = Installation::new();
     installation.use_database(&database.connection(), "smp_server");
-    let relay = Relay::start(installation);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(nothing_is_asked_and_keys_only_are_kept(Relay::start(installation), &database));
+}
+
+async fn nothing_is_asked_and_keys_only_are_kept(relay: Relay, database: &SlowDatabase) {
     let (mut owner, mut client) = (relay.connect().await, relay.connect().await);
     let queues = ManyQueues::notified(&mut owner, NOTIFIERS).await;
     let resident = || resident_kib(relay.server().process_id());
