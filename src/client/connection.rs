@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::error::ClientError;
 use super::request::Request;
+use super::service::ServiceSession;
 use crate::protocol::address::ServerAddress;
 use crate::protocol::block::BatchWriter;
 use crate::protocol::command::Command;
@@ -15,7 +16,7 @@ use crate::protocol::handshake::ClientSession;
 use crate::protocol::ids::{CorrelationId, EntityId};
 use crate::protocol::response::Response;
 use crate::protocol::transmission::{
-    Authorization, ServerTransmission, TransmissionParams, decode_responses, encode_command,
+    Authorization, ServerTransmission, ServiceSignature, TransmissionParams, decode_responses, encode_command,
 };
 use crate::protocol::version::Version;
 use crate::transport::block_io::{BlockIo, Incoming};
@@ -41,6 +42,8 @@ pub struct Event {
 pub struct Client {
     stream: SmpStream<TlsStream>,
     session: ClientSession,
+    /// The service that the client is.
+    pub(super) service: Option<ServiceSession>,
     timeout: Duration,
     /// Commands that are not answered, with what they are about.
     asked: HashMap<CorrelationId, EntityId>,
@@ -52,14 +55,16 @@ pub struct Client {
 impl Client {
     /// Connects to the relay at `address`.
     pub async fn connect(address: &ServerAddress, options: &ConnectOptions) -> Result<Self, ClientError> {
-        Ok(Client::new(connect(address, options).await?))
+        Ok(Client::new(connect(address, options).await?, options))
     }
 
-    /// A client over a connection that is there.
-    pub fn new(connection: ClientConnection) -> Self {
+    /// A client over a connection that was made with these options.
+    pub fn new(connection: ClientConnection, options: &ConnectOptions) -> Self {
+        let service = connection.service_id.zip(options.service.clone());
         Client {
             stream: connection.stream,
             session: connection.session,
+            service: service.map(|(id, credentials)| ServiceSession { id, credentials }),
             timeout: DEFAULT_TIMEOUT,
             asked: HashMap::new(),
             answers: HashMap::new(),
@@ -80,6 +85,11 @@ impl Client {
     /// The agreed version.
     pub fn version(&self) -> Version {
         self.session.version
+    }
+
+    /// The service that the client is, if the agreed version has services of its role.
+    pub fn service(&self) -> Option<&ServiceSession> {
+        self.service.as_ref()
     }
 
     /// Sends a command and waits for its answer, which may be `ERR`.
@@ -120,11 +130,10 @@ impl Client {
     fn encode(&self, request: &Request, id: &CorrelationId, batch: &mut BatchWriter) -> Result<(), ClientError> {
         let mut failed = None;
         let mut authorize = |authorized: &[u8]| {
-            let authorization = self.authorize(request, authorized, id).unwrap_or_else(|error| {
+            self.authorize(request, authorized, id).unwrap_or_else(|error| {
                 failed = Some(error);
-                Authorization::None
-            });
-            (authorization, None)
+                (Authorization::None, None)
+            })
         };
         let params = self.params();
         let pushed =
@@ -140,11 +149,15 @@ impl Client {
         request: &Request,
         authorized: &[u8],
         id: &CorrelationId,
-    ) -> Result<Authorization, ClientError> {
-        match &request.key {
-            Some(key) => Ok(key.authorize(authorized, id, self.session.server_key.as_ref())?),
-            None => Ok(Authorization::None),
-        }
+    ) -> Result<(Authorization, Option<ServiceSignature>), ClientError> {
+        let Some(key) = &request.key else { return Ok((Authorization::None, None)) };
+        let relay_key = self.session.server_key.as_ref();
+        let signs = request.service_signs.unwrap_or_else(|| request.command.uses_service_signature());
+        let Some(service) = self.service.as_ref().filter(|_| signs) else {
+            return Ok((key.authorize(authorized, id, relay_key)?, None));
+        };
+        let authorization = key.authorize(&service.bound_to_service(authorized), id, relay_key)?;
+        Ok((authorization, Some(service.sign(authorized)?)))
     }
 
     /// Waits for the answer to a command that was submitted.

@@ -61,6 +61,12 @@ pub enum ClientError {
     /// What was delivered has not the size, the encryption or the form of a message.
     #[error("a delivered message {0}")]
     BadMessage(&'static str),
+    /// What was delivered to the notifier does not decrypt to a message's metadata.
+    #[error("a notification does not decrypt")]
+    BadNotification,
+    /// Only a service can do this.
+    #[error("the client is not a service")]
+    NoService,
 }
 
 impl ClientError {

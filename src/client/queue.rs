@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::connection::{Client, Event};
 use super::error::ClientError;
 use super::message::ReceivedMessage;
+use super::notifier::{Notifier, NotifierCredentials};
 use super::request::Request;
 use super::sender::{Sender, expect_ok};
 use crate::protocol::command::{Command, LinkData, NewNotifier, NewQueueRequest, QueueRequest};
@@ -27,7 +28,7 @@ pub struct NewQueue {
     /// Mode and link (9+, link 15+).
     pub queue: Option<QueueRequest>,
     /// Notifier credentials (17+).
-    pub notifier: Option<NewNotifier>,
+    pub notifier: Option<NotifierCredentials>,
     correlation_id: CorrelationId,
     dh_key: DhKeyPair,
 }
@@ -85,6 +86,11 @@ impl NewQueue {
         NewQueue { queue: Some(queue), ..self }
     }
 
+    /// With a notifier (17+).
+    pub fn with_notifier(self, credentials: NotifierCredentials) -> Self {
+        NewQueue { notifier: Some(credentials), ..self }
+    }
+
     /// The sender's ID that a queue with a link must have: it follows from the correlation ID.
     pub fn sender_id(&self) -> EntityId {
         EntityId::from(sender_id_for(&self.correlation_id))
@@ -98,7 +104,7 @@ impl NewQueue {
             password: self.password.clone(),
             subscribe: self.subscribe,
             queue: self.queue.clone(),
-            notifier: self.notifier.clone(),
+            notifier: self.notifier.as_ref().map(NotifierCredentials::public).transpose()?,
         }));
         Ok(Request::plain(command).authorized_by(&self.key).with_correlation_id(self.correlation_id.clone()))
     }
@@ -106,7 +112,13 @@ impl NewQueue {
     /// The queue that the answer to [`NewQueue::request`] says was created.
     pub fn created(self, answer: Response) -> Result<Queue, ClientError> {
         match answer {
-            Response::Ids(ids) => Queue::new(*ids, self.key, &self.dh_key.secret),
+            Response::Ids(ids) => {
+                let mut queue = Queue::new(*ids, self.key, &self.dh_key.secret)?;
+                let notifier = self.notifier.zip(queue.ids.notifier.clone());
+                let notifier = notifier.map(|(credentials, (id, relay_key))| credentials.notifier(id, &relay_key));
+                queue.notifier = notifier.transpose()?;
+                Ok(queue)
+            }
             other => Err(ClientError::unexpected("IDS", other)),
         }
     }
@@ -125,6 +137,8 @@ pub struct Queue {
     pub ids: QueueIds,
     /// The recipient's key.
     pub key: PrivateAuthKey,
+    /// The notifier that the queue was created with, if it was and the relay knows of it (17+).
+    pub notifier: Option<Notifier>,
     delivery_secret: SharedSecret,
 }
 
@@ -132,7 +146,7 @@ impl Queue {
     /// A queue with these IDs; `dh_key` is the recipient's half of the delivery secret.
     pub fn new(ids: QueueIds, key: PrivateAuthKey, dh_key: &SecretDhKey) -> Result<Self, ClientError> {
         let delivery_secret = dh_key.agree(&ids.dh_key)?;
-        Ok(Queue { ids, key, delivery_secret })
+        Ok(Queue { ids, key, notifier: None, delivery_secret })
     }
 
     /// The queue for its recipient.
@@ -161,6 +175,24 @@ impl Queue {
     /// Secures the queue with the sender's key (`KEY`).
     pub async fn secure(&self, client: &mut Client, sender_key: &PublicAuthKey) -> Result<(), ClientError> {
         expect_ok(client.request(self.request(Command::Key(sender_key.clone()))).await?)
+    }
+
+    /// Lets messages be notified (`NKEY`); a notifier that was there before is no more.
+    pub async fn enable_notifications(
+        &self,
+        client: &mut Client,
+        credentials: NotifierCredentials,
+    ) -> Result<Notifier, ClientError> {
+        let NewNotifier { key, dh_key } = credentials.public()?;
+        match client.request(self.request(Command::Nkey(key, dh_key))).await? {
+            Response::Nid(id, relay_key) => credentials.notifier(id, &relay_key),
+            other => Err(ClientError::unexpected("NID", other)),
+        }
+    }
+
+    /// Lets messages be notified no more (`NDEL`).
+    pub async fn disable_notifications(&self, client: &mut Client) -> Result<(), ClientError> {
+        expect_ok(client.request(self.request(Command::Ndel)).await?)
     }
 
     /// The next message that is delivered to the subscription.

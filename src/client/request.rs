@@ -15,12 +15,14 @@ pub struct Request {
     pub key: Option<PrivateAuthKey>,
     /// The correlation ID; a random one if there is none.
     pub correlation_id: Option<CorrelationId>,
+    /// Whether the client's service signs too; if it is not said, what the protocol demands.
+    pub service_signs: Option<bool>,
 }
 
 impl Request {
     /// A command without authorization.
     pub fn new(entity_id: EntityId, command: Command) -> Self {
-        Request { entity_id, command, key: None, correlation_id: None }
+        Request { entity_id, command, key: None, correlation_id: None, service_signs: None }
     }
 
     /// A command about nothing, without authorization.
@@ -36,5 +38,10 @@ impl Request {
     /// The same, with this correlation ID.
     pub fn with_correlation_id(self, correlation_id: CorrelationId) -> Self {
         Request { correlation_id: Some(correlation_id), ..self }
+    }
+
+    /// The same, signed by the client's service or not, whatever the protocol demands.
+    pub fn signed_by_service(self, signs: bool) -> Self {
+        Request { service_signs: Some(signs), ..self }
     }
 }

@@ -47,6 +47,11 @@ impl Sender {
         expect_ok(client.request(self.request(command)).await?)
     }
 
+    /// Sends a message of which the notifier is to be told.
+    pub async fn send_notified(&self, client: &mut Client, body: &[u8]) -> Result<(), ClientError> {
+        expect_ok(client.request(self.message(MessageFlags { notification: true }, body)).await?)
+    }
+
     /// Sends a message.
     pub async fn send(&self, client: &mut Client, body: &[u8]) -> Result<(), ClientError> {
         expect_ok(client.request(self.message(MessageFlags::default(), body)).await?)

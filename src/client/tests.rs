@@ -1,5 +1,8 @@
 //! The client against a relay that says what each test wants it to say.
 
+mod notifiers;
+mod services;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,7 +90,7 @@ async fn pair_with(options: &ConnectOptions) -> (Relay, Client) {
     let (client, server) = sockets().await;
     let (accepted, connection) = tokio::join!(relay.accept(server), handshake(client, relay.fingerprint(), options));
     let Accepted { stream, session, .. } = accepted.unwrap();
-    (Relay { stream, session }, Client::new(connection.unwrap()))
+    (Relay { stream, session }, Client::new(connection.unwrap(), options))
 }
 
 async fn pair() -> (Relay, Client) {
@@ -279,6 +282,19 @@ async fn two_full_directions_do_not_wait_for_each_other() {
     }
 }
 
+/// The IDs of a queue that is created by `command`.
+fn ids(command: &ClientTransmission) -> QueueIds {
+    QueueIds {
+        recipient_id: entity(1),
+        sender_id: sender_id_for(&command.correlation_id).into(),
+        dh_key: DhKeyPair::generate().public,
+        mode: None,
+        link_id: None,
+        service_id: None,
+        notifier: None,
+    }
+}
+
 /// A queue that the relay has created, and the relay's half of its delivery secret.
 async fn created(relay: &mut Relay, client: &mut Client, new: NewQueue) -> (Queue, DhKeyPair, PublicAuthKey) {
     let server_key = DhKeyPair::generate();
@@ -286,16 +302,8 @@ async fn created(relay: &mut Relay, client: &mut Client, new: NewQueue) -> (Queu
         let command = relay.command().await;
         let Command::New(request) = &command.command else { panic!("{:?}", command.command) };
         assert!(relay.is_authorized(&command, &request.recipient_key));
-        let sender_id = EntityId::from(sender_id_for(&command.correlation_id));
-        let ids = QueueIds {
-            recipient_id: entity(1),
-            sender_id,
-            dh_key: server_key.public,
-            mode: request.queue.as_ref().map(|queue| queue.mode()),
-            link_id: None,
-            service_id: None,
-            notifier: None,
-        };
+        let mode = request.queue.as_ref().map(|queue| queue.mode());
+        let ids = QueueIds { dh_key: server_key.public, mode, ..ids(&command) };
         relay.answer(&command, Response::Ids(Box::new(ids))).await;
         (request.recipient_key.clone(), request.dh_key)
     };

@@ -29,6 +29,10 @@ const MISTAKES: &[(&str, &str, &str, &str)] = &[
     ("STORE_LOG", "sync", "sometimes", "`full` or `normal`"),
     ("AUTH", "new_queues", "perhaps", "`on` or `off`"),
     ("INACTIVE_CLIENTS", "ttl", "-1", "seconds"),
+    ("STORE_LOG", "expire_ntfs_hours", "0", "hours"),
+    ("NOTIFICATIONS", "delivery_interval_ms", "soon", "milliseconds"),
+    ("NOTIFICATIONS", "pending_per_notifier", "0", "whole number"),
+    ("NOTIFICATIONS", "pending_total", "all", "whole number"),
 ];
 
 #[test]
@@ -73,6 +77,25 @@ async fn the_environment_overrides_the_file() {
     let mut client = relay.connect().await;
     assert_eq!(client.version().0, 9);
     assert!(smp_server::client::NewQueue::messaging().create(&mut client).await.is_err());
+}
+
+/// A server that is told how long notifications are kept, and how many: nothing of that is left to a later version.
+#[test]
+fn settings_of_notifications_are_used() {
+    let installation = Installation::new();
+    let keys = [
+        ("STORE_LOG", "expire_ntfs_hours", "48"),
+        ("NOTIFICATIONS", "delivery_interval_ms", "250"),
+        ("NOTIFICATIONS", "pending_per_notifier", "5"),
+        ("NOTIFICATIONS", "pending_total", "1000"),
+    ];
+    for (section, key, value) in keys {
+        installation.set(section, key, value);
+    }
+    let said = Server::start_in(installation).output().join("\n");
+    for (_, key, _) in keys {
+        assert!(!said.contains(key), "{said}");
+    }
 }
 
 #[test]

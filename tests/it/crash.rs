@@ -7,6 +7,7 @@
 
 mod database;
 mod disk_full;
+mod notifications;
 
 use std::env;
 use std::sync::Arc;

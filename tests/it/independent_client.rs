@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::support::{Server, Store};
 
 /// The scenarios for what the server does by now, by module. The client skips those of later versions.
-const SCENARIOS: [&str; 5] = [
+const SCENARIOS: [&str; 7] = [
     // hello
     "ping,hello_binding,hello_wrong_key_hash,hello_wrong_version,hello_malformed,hello_trailing_bytes,\
      hello_without_key,hello_proxy,hello_no_alpn,hello_wrong_alpn,blocks_in_pieces",
@@ -26,6 +26,10 @@ const SCENARIOS: [&str; 5] = [
     "link_messaging,link_messaging_set,link_contact,link_deleted_queue,link_sender_id,recipient_keys",
     // load
     "send_right_after_new,send_right_after_sub,send_during_sub,many_messages",
+    // notifications
+    "notifications,notifications_in_new,notification_before_nsub,notifier_replaced,notifier_deleted_queue",
+    // services
+    "service_messages,service_association,service_notifications,service_signatures,service_roles,service_refused",
 ];
 
 /// Scenarios at a time: some of them mostly wait.

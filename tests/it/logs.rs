@@ -6,13 +6,18 @@ use std::net::{IpAddr, Ipv4Addr};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use rustix::process::Signal;
-use smp_server::client::{Client, ConnectOptions, NewQueue, Queue, Request, Sender, open_link, read_link};
+use smp_server::client::{
+    Client, ConnectOptions, NewQueue, Notifier, NotifierCredentials, Queue, Request, Sender, open_link, read_link,
+};
 use smp_server::protocol::command::Command;
 use smp_server::protocol::crypto::random_array;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
 
-use crate::support::{Relay, Server, Store, contact_id, for_each_store, link_data, next_message, signing_key};
+use crate::support::{
+    Relay, Server, Service, Store, contact_id, for_each_store, link_data, next_message, queues_with, service_id,
+    signing_key,
+};
 
 for_each_store!(the_log_tells_no_queue_message_key_or_client, the_log_tells_no_secret_at_any_level);
 
@@ -60,6 +65,16 @@ impl Forbidden {
         self.add("key of the delivery secret", &queue.ids.dh_key.0);
     }
 
+    fn add_notifier(&mut self, notifier: &Notifier) {
+        self.add("notifier ID", &notifier.id.0);
+        self.add("notifier's public key", &notifier.key.public_key().unwrap().to_der());
+    }
+
+    fn add_service(&mut self, service: &Service, session: &Client) {
+        self.add("service ID", &service_id(session).0);
+        self.add("service's fingerprint", &service.fingerprint());
+    }
+
     /// What of it stands in the log, in whatever encoding.
     fn found_in(&self, log: &str) -> Vec<String> {
         let lower = log.to_lowercase();
@@ -80,8 +95,16 @@ fn is_in(log: &str, lower: &str, bytes: &[u8]) -> bool {
 }
 
 async fn client(relay: &Relay) -> Client {
-    let options = ConnectOptions { local_address: Some(IpAddr::V4(CLIENT_HOST)), ..ConnectOptions::default() };
+    client_with(relay, ConnectOptions::default()).await
+}
+
+async fn client_with(relay: &Relay, options: ConnectOptions) -> Client {
+    let options = ConnectOptions { local_address: Some(IpAddr::V4(CLIENT_HOST)), ..options };
     relay.connect_with(&options).await.unwrap()
+}
+
+fn new_queue() -> NewQueue {
+    NewQueue::messaging().with_password(Some(PASSWORD.as_bytes().into()))
 }
 
 /// The whole life of queues, with all that may be refused on the way.
@@ -115,6 +138,55 @@ async fn traffic(relay: &Relay, forbidden: &mut Forbidden) {
     queue.delete(&mut client).await.unwrap();
 }
 
+/// Notifiers that come, are told, lose their place and go.
+async fn notifications(relay: &Relay, forbidden: &mut Forbidden) {
+    let (mut client, mut other) = (client(relay).await, client(relay).await);
+    let queue = new_queue().with_notifier(NotifierCredentials::generate()).create(&mut client).await.unwrap();
+    let notifier = queue.notifier.clone().unwrap();
+    forbidden.add_notifier(&notifier);
+    notifier.subscribe(&mut client).await.unwrap();
+    notifier.subscribe(&mut other).await.unwrap();
+    notifier.event(&mut client).await.unwrap();
+    queue.sender().send_notified(&mut client, BODY).await.unwrap();
+    notifier.notification(&mut other).await.unwrap();
+    let next = queue.enable_notifications(&mut client, NotifierCredentials::generate()).await.unwrap();
+    forbidden.add_notifier(&next);
+    notifier.event(&mut other).await.unwrap();
+    next.subscribe(&mut other).await.unwrap();
+    queue.disable_notifications(&mut client).await.unwrap();
+    next.event(&mut other).await.unwrap();
+}
+
+/// Services of both kinds that take queues over from each other, and are refused.
+async fn services(relay: &Relay, forbidden: &mut Forbidden) {
+    let services = [Service::messaging(), Service::messaging()];
+    let mut sessions =
+        [client_with(relay, services[0].options()).await, client_with(relay, services[1].options()).await];
+    for (service, session) in services.iter().zip(&sessions) {
+        forbidden.add_service(service, session);
+    }
+    let queue = new_queue().create(&mut sessions[0]).await.unwrap();
+    forbidden.add_queue(&queue);
+    queue.subscribe(&mut sessions[1]).await.unwrap();
+    queue.event(&mut sessions[0]).await.unwrap();
+    let mut next = client_with(relay, services[1].options()).await;
+    next.subscribe_service(queues_with([])).await.unwrap();
+    next.request(queue.request(Command::Sub).signed_by_service(false)).await.unwrap();
+    sessions[1].event_about(&service_id(&next)).await.unwrap();
+    let service = Service::notifier();
+    let mut session = client_with(relay, service.options()).await;
+    forbidden.add_service(&service, &session);
+    let notifier = queue.enable_notifications(&mut next, NotifierCredentials::generate()).await.unwrap();
+    forbidden.add_notifier(&notifier);
+    notifier.subscribe(&mut session).await.unwrap();
+    queue.sender().send_notified(&mut client(relay).await, BODY).await.unwrap();
+    notifier.notification(&mut session).await.unwrap();
+    session.subscribe_service(queues_with([])).await.unwrap();
+    queue.delete(&mut next).await.unwrap();
+    let refused = service.with_role(smp_server::protocol::handshake::ServiceRole::Messaging);
+    assert!(relay.connect_with(&refused.options()).await.is_err());
+}
+
 /// Peers that fail their handshake, from the same address.
 async fn failed_handshakes(relay: &Relay) {
     let garbage = random_array::<512>();
@@ -133,6 +205,8 @@ async fn log_of(store: Store, level: &str) -> (String, Forbidden) {
     let relay = relay(store, level);
     let mut forbidden = Forbidden::default();
     traffic(&relay, &mut forbidden).await;
+    notifications(&relay, &mut forbidden).await;
+    services(&relay, &mut forbidden).await;
     failed_handshakes(&relay).await;
     // A message expires, which is logged.
     let mut client = client(&relay).await;

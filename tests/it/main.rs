@@ -17,5 +17,8 @@ mod init;
 mod life;
 mod logs;
 mod migration;
+mod notification_load;
+mod service_load;
+mod services_soak;
 mod soak;
 mod support;

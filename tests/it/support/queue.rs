@@ -1,7 +1,9 @@
 //! Queues and what tests do with them over and over.
 
 use bytes::Bytes;
-use smp_server::client::{Client, ClientError, NewQueue, Queue, ReceivedMessage, Sender};
+use smp_server::client::{
+    Client, ClientError, NewQueue, Notifier, NotifierCredentials, Queue, ReceivedMessage, Sender,
+};
 use smp_server::protocol::command::LinkData;
 use smp_server::protocol::crypto::{PrivateAuthKey, SecretDhKey, SigningKey, random_array};
 use smp_server::protocol::error::ErrorType;
@@ -25,6 +27,19 @@ pub async fn secured(client: &mut Client) -> (Queue, Sender) {
     let key = sender.key.as_ref().and_then(|key| key.public_key().ok()).expect("a key");
     queue.secure(client, &key).await.expect("secured");
     (queue, sender)
+}
+
+/// A queue with a notifier; `client` is subscribed to it as its recipient.
+pub async fn notified(client: &mut Client) -> (Queue, Notifier) {
+    let queue = NewQueue::messaging().create(client).await.expect("created");
+    let notifier = queue.enable_notifications(client, NotifierCredentials::generate()).await.expect("a notifier");
+    (queue, notifier)
+}
+
+/// Whether all that the relay has sent the client by now is taken.
+pub async fn is_told_nothing(client: &mut Client) -> bool {
+    client.ping().await.expect("PONG");
+    client.waiting_event().is_none()
 }
 
 /// `ERR` with this error.

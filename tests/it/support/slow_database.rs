@@ -1,6 +1,8 @@
-//! Stands between a server and its database's socket, and makes the database slow, or silent.
+//! Stands between a server and its database's socket, counts what goes by, and makes the database slow, or silent.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ pub enum Pace {
 pub struct SlowDatabase {
     directory: TempDir,
     pace: watch::Sender<Pace>,
+    carried: Arc<AtomicU64>,
 }
 
 impl SlowDatabase {
@@ -37,13 +40,20 @@ impl SlowDatabase {
         let (pace, paces) = watch::channel(Pace::Free);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let listener = runtime.block_on(async { UnixListener::bind(path) }).expect("a socket");
-        thread::spawn(move || runtime.block_on(accept(listener, socket, paces)));
-        SlowDatabase { directory, pace }
+        let carried = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&carried);
+        thread::spawn(move || runtime.block_on(accept(listener, socket, paces, counter)));
+        SlowDatabase { directory, pace, carried }
     }
 
     /// Sets the pace.
     pub fn set(&self, pace: Pace) {
         self.pace.send_replace(pace);
+    }
+
+    /// Bytes that have come from either side by now.
+    pub fn carried(&self) -> u64 {
+        self.carried.load(Ordering::Relaxed)
     }
 
     /// What to connect to.
@@ -52,20 +62,20 @@ impl SlowDatabase {
     }
 }
 
-async fn accept(listener: UnixListener, socket: PathBuf, mut paces: watch::Receiver<Pace>) {
+async fn accept(listener: UnixListener, socket: PathBuf, mut paces: watch::Receiver<Pace>, carried: Arc<AtomicU64>) {
     loop {
         let client = tokio::select! {
             accepted = listener.accept() => accepted.expect("a connection").0,
             gone = gone(&mut paces) => return gone,
         };
-        let (socket, paces) = (socket.clone(), paces.clone());
+        let (socket, paces, carried) = (socket.clone(), paces.clone(), Arc::clone(&carried));
         tokio::spawn(async move {
             // A database that is not there: the client is cut off.
             let Ok(database) = UnixStream::connect(socket).await else { return };
             let ((from_client, to_client), (from_database, to_database)) = (client.into_split(), database.into_split());
             tokio::select! {
-                () = copy(from_client, to_database, paces.clone()) => {}
-                () = copy(from_database, to_client, paces) => {}
+                () = copy(from_client, to_database, paces.clone(), &carried) => {}
+                () = copy(from_database, to_client, paces, &carried) => {}
             }
         });
     }
@@ -81,10 +91,12 @@ async fn copy(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
     mut paces: watch::Receiver<Pace>,
+    carried: &AtomicU64,
 ) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let Ok(read @ 1..) = from.read(&mut buffer).await else { return };
+        carried.fetch_add(read as u64, Ordering::Relaxed);
         let Ok(pace) = paces.wait_for(|pace| *pace != Pace::Stopped).await.map(|pace| *pace) else { return };
         if let Pace::Delayed(time) = pace {
             tokio::time::sleep(time).await;
