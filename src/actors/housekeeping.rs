@@ -66,10 +66,20 @@ impl Actor for Housekeeping {
 /// Deletes all messages that are too old, and what is left of queues that were deleted long ago.
 async fn tidy(services: Arc<Services>) {
     expire(&services).await;
+    expire_notifications(&services).await;
     match services.store.purge_deleted_queues(services.clock.now()).await {
         Ok(0) => {}
         Ok(queues) => info!(queues, "removed queues that were deleted long ago"),
         Err(failure) => warn!(%failure, "deleted queues could not be removed; trying again at the next interval"),
+    }
+}
+
+async fn expire_notifications(services: &Services) {
+    let mut before = services.clock.now();
+    before.seconds = before.seconds.saturating_sub(services.settings.notification_ttl);
+    // Fails only when the actor has stopped.
+    if let Ok(expired @ 1..) = services.notifications.expire(before).await {
+        info!(notifications = expired, "dropped old notifications");
     }
 }
 

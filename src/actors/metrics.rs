@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tracing::info;
 
+use super::connection::services::Drift;
 use super::connection::{Counters, Services};
 use super::mailbox::MailboxMetrics;
+use super::notifications::NotificationMetrics;
 use crate::store::metrics::LineMetrics;
 
 /// Writes all metrics to the log, one line a subject.
@@ -17,6 +19,9 @@ pub fn log(services: &Services) {
     log_mailbox("connections", &services.mailboxes.connections);
     log_mailbox("registry", &services.mailboxes.registry);
     log_mailbox("workers", &services.mailboxes.workers);
+    log_mailbox("notifications", &services.mailboxes.notifications);
+    log_notifications(&services.notification_metrics);
+    log_services(&services.counters.drift);
     let store = services.store.metrics();
     log_line("writes", store.writes);
     log_line("reads", store.reads);
@@ -56,6 +61,35 @@ fn log_commands(counters: &Counters) {
         quota_exceeded = get(&counters.quota_exceeded),
         auth_errors = get(&counters.auth_errors),
         "metrics: commands"
+    );
+}
+
+fn log_notifications(metrics: &NotificationMetrics) {
+    info!(
+        notifications_pending = get(&metrics.pending),
+        notifiers_pending = get(&metrics.notifiers),
+        notifications_in_flight = get(&metrics.in_flight),
+        notifier_subscriptions = get(&metrics.subscriptions),
+        notifications = get(&metrics.notified),
+        notifications_delivered = get(&metrics.delivered),
+        notifications_dropped_of_notifier = get(&metrics.dropped_notifier),
+        notifications_dropped_of_total = get(&metrics.dropped_total),
+        notifications_expired = get(&metrics.expired),
+        notifications_removed = get(&metrics.removed),
+        delivery_windows = get(&metrics.windows),
+        "metrics: notifications"
+    );
+}
+
+fn log_services(drift: &Drift) {
+    info!(
+        services_right = get(&drift.none),
+        services_more = get(&drift.more),
+        services_more_queues = get(&drift.more_queues),
+        services_fewer = get(&drift.fewer),
+        services_fewer_queues = get(&drift.fewer_queues),
+        services_different = get(&drift.different),
+        "metrics: services"
     );
 }
 

@@ -15,6 +15,7 @@ pub mod enrolment;
 pub mod housekeeping;
 pub mod mailbox;
 pub mod metrics;
+pub mod notifications;
 pub mod registry;
 pub mod run;
 pub mod supervision;

@@ -14,6 +14,7 @@ use super::clock::Clock;
 use super::connection::CommandSettings;
 use super::connection::core::Patience;
 use super::housekeeping::expire_all;
+use super::notifications::restore::Saved;
 use super::system::{ServerConfig, serve};
 use crate::cli::start::ServerSetup;
 use crate::settings::{self, MessageExpiration, Settings, StoreLocation};
@@ -178,7 +179,17 @@ fn server_config(setup: ServerSetup, store: Arc<dyn Store>) -> Result<ServerConf
         max_handshakes: transport.max_handshakes,
         log_tls_errors: transport.log_tls_errors,
         workers: transport.workers.map_or(cores, NonZeroUsize::get),
+        notifications: setup.settings.notifications,
+        saved: saved(&setup)?,
     })
+}
+
+/// What waited for notifiers when the server ended. A server that keeps nothing on disk keeps no notifications either.
+fn saved(setup: &ServerSetup) -> Result<Option<Saved>, RunError> {
+    match setup.settings.store.location {
+        StoreLocation::Memory => Ok(None),
+        StoreLocation::File(_) | StoreLocation::Postgres(_) => Ok(Some(Saved::read(&setup.paths.log)?)),
+    }
 }
 
 fn command_settings(settings: &Settings) -> CommandSettings {
@@ -189,6 +200,7 @@ fn command_settings(settings: &Settings) -> CommandSettings {
         message_ttl: Some(i64::try_from(expiration.ttl.as_secs()).unwrap_or(i64::MAX)),
         expire_on_send: expiration.on_send,
         client_blocks: settings.transport.client_blocks,
+        notification_ttl: i64::try_from(settings.notifications.ttl.as_secs()).unwrap_or(i64::MAX),
         end_interval: settings.subscriptions.end_interval,
     }
 }

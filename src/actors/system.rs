@@ -22,9 +22,15 @@ use super::enrolment::Enrolment;
 use super::housekeeping::{Housekeeping, expire_all};
 use super::mailbox::{Gate, Sender};
 use super::metrics;
+use super::notifications::NotificationsHandle;
+use super::notifications::core::Core;
+use super::notifications::journal::Journal;
+use super::notifications::pending::Limits;
+use super::notifications::restore::{RestoreError, Saved};
 use super::registry::{RegistryHandle, Shard};
 use super::supervision::Alarm;
 use super::worker::{self, Drain, Serve, Worker, WorkerShared};
+use crate::settings::Notifications;
 use crate::store::{Store, StoreError};
 use crate::transport::accept::Acceptor;
 use crate::transport::admission::Admission;
@@ -64,6 +70,10 @@ pub struct ServerConfig {
     pub log_tls_errors: bool,
     /// Threads for connections.
     pub workers: usize,
+    /// How notifications are delivered.
+    pub notifications: Notifications,
+    /// What waited when the server ended; `None`: nothing is kept on disk.
+    pub saved: Option<Saved>,
 }
 
 /// Why the server could not start, or stopped.
@@ -75,6 +85,9 @@ pub enum ServeError {
     /// Something ended that the server can not do without; a defect.
     #[error("{0} has ended unasked: this is a defect, please report it with the log")]
     Ended(&'static str),
+    /// What waited for notifiers could not be restored.
+    #[error("{0}")]
+    Restore(#[from] RestoreError),
     /// The store could not be closed: what was answered is committed all the same.
     #[error("the store could not be closed: {0}")]
     Close(StoreError),
@@ -82,7 +95,7 @@ pub enum ServeError {
 
 /// Serves until `shutdown` resolves. `ready` is told the addresses that are listened on.
 pub async fn serve(
-    config: ServerConfig,
+    mut config: ServerConfig,
     ready: impl FnOnce(&[SocketAddr]),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
@@ -95,7 +108,8 @@ pub async fn serve(
         done = expire_on_start(&config) => !done,
         () = &mut shutdown => return close(store.as_ref()).await,
     };
-    let running = Running::start(config, tidy);
+    let notifications = notifications(&mut config).await?;
+    let running = Running::start(config, notifications, tidy);
     ready(&addresses);
     let ended = tokio::select! {
         () = running.accept(listener) => None,
@@ -141,8 +155,24 @@ async fn expire_on_start(config: &ServerConfig) -> bool {
     true
 }
 
+/// Room in the mailbox of the actor of notifications.
+const NOTIFICATIONS_MAILBOX: usize = 1024;
+
+/// Who is to be notified, and what waits for that.
+async fn notifications(config: &mut ServerConfig) -> Result<(Core, Option<Journal>), ServeError> {
+    let Notifications { pending_per_notifier, pending_total, delivery_interval, .. } = config.notifications;
+    let mut core = Core::new(Limits { notifier: pending_per_notifier, total: pending_total }, delivery_interval);
+    let journal = match config.saved.take() {
+        Some(saved) => Some(saved.restore(&mut core, config.store.as_ref()).await?),
+        None => None,
+    };
+    Ok((core, journal))
+}
+
 /// The actors of a running server.
 struct Running {
+    /// Of the actor of notifications.
+    notifications: Arbiter,
     arbiters: Vec<Arbiter>,
     workers: Vec<WorkerHandle>,
     services: Arc<Services>,
@@ -156,10 +186,11 @@ struct WorkerHandle {
 
 impl Running {
     /// `tidy`: whether housekeeping has something to do at once.
-    fn start(config: ServerConfig, tidy: bool) -> Self {
+    fn start(config: ServerConfig, notifications: (Core, Option<Journal>), tidy: bool) -> Self {
+        let arbiter = Arbiter::new();
         let arbiters: Vec<Arbiter> = (0..config.workers.max(1)).map(|_| Arbiter::new()).collect();
         let alarm = Arc::new(Alarm::default());
-        let services = services(&config, &arbiters, &alarm);
+        let services = services(&config, &arbiters, (&arbiter, notifications), &alarm);
         let shared = WorkerShared {
             acceptor: config.acceptor.with_services(Enrolment::new(&services)),
             admission: Admission::new(config.max_handshakes),
@@ -177,7 +208,7 @@ impl Running {
                 Housekeeping::new(services, interval, vital).at_once(tidy)
             });
         }
-        Running { arbiters, workers, services, alarm }
+        Running { notifications: arbiter, arbiters, workers, services, alarm }
     }
 
     /// Hands accepted sockets to the workers in turn, for ever. A worker whose mailbox is full holds up accepting.
@@ -199,10 +230,14 @@ impl Running {
         if timeout(DRAIN_TIMEOUT, all).await.is_err() {
             warn!("some connections did not finish in time and are cut off");
         }
+        let closed = timeout(CLOSE_TIMEOUT, self.services.notifications.close()).await;
+        if closed.is_err() {
+            warn!("notifications that wait could not be written in time");
+        }
     }
 
     fn stop(self) {
-        for arbiter in self.arbiters {
+        for arbiter in self.arbiters.into_iter().chain([self.notifications]) {
             arbiter.stop();
             if arbiter.join().is_err() {
                 warn!("a worker thread had panicked");
@@ -221,15 +256,26 @@ impl WorkerHandle {
 }
 
 /// One registry shard a worker, on the workers' threads.
-fn services(config: &ServerConfig, arbiters: &[Arbiter], alarm: &Arc<Alarm>) -> Arc<Services> {
+fn services(
+    config: &ServerConfig,
+    arbiters: &[Arbiter],
+    (arbiter, (core, journal)): (&Arbiter, (Core, Option<Journal>)),
+    alarm: &Arc<Alarm>,
+) -> Arc<Services> {
+    let notification_metrics = Arc::default();
     let mailboxes = Mailboxes::default();
     let shards = arbiters
         .iter()
         .map(|arbiter| Shard::start(&arbiter.handle(), REGISTRY_MAILBOX, Arc::clone(&mailboxes.registry), alarm))
         .collect();
+    let metrics = (Arc::clone(&mailboxes.notifications), Arc::clone(&notification_metrics));
+    let notifications =
+        NotificationsHandle::start(&arbiter.handle(), NOTIFICATIONS_MAILBOX, core, journal, metrics, alarm);
     Arc::new(Services {
         store: Arc::clone(&config.store),
         registry: RegistryHandle::new(shards),
+        notifications,
+        notification_metrics,
         clock: Clock::System,
         settings: config.commands.clone(),
         counters: Counters::default(),

@@ -143,7 +143,7 @@ keys! {
     /// Whether old messages of a queue are deleted when a message is sent to it.
     EXPIRE_MESSAGES_ON_SEND = used("STORE_LOG", "expire_messages_on_send", "on");
     /// Age of notifications that are deleted, hours.
-    EXPIRE_NTFS_HOURS = later_unless("STORE_LOG", "expire_ntfs_hours", "24");
+    EXPIRE_NTFS_HOURS = used("STORE_LOG", "expire_ntfs_hours", "24");
     /// How a commit reaches the disk.
     SYNC = used("STORE_LOG", "sync", "full");
     /// Daily statistics.
@@ -226,6 +226,13 @@ keys! {
 
     /// How long `END` and `DELD` are collected before they are sent, milliseconds.
     END_INTERVAL_MS = used("SUBSCRIPTIONS", "end_interval_ms", "0");
+
+    /// How long notifications of a connection are collected before they are sent, milliseconds.
+    DELIVERY_INTERVAL_MS = used("NOTIFICATIONS", "delivery_interval_ms", "100");
+    /// Notifications that may wait for one notifier.
+    PENDING_PER_NOTIFIER = used("NOTIFICATIONS", "pending_per_notifier", "100");
+    /// Notifications that may wait in all.
+    PENDING_TOTAL = used("NOTIFICATIONS", "pending_total", "100000");
 
     /// Directory of the generated site.
     STATIC_PATH = later("WEB", "static_path");

@@ -11,6 +11,7 @@ pub mod environment;
 mod ini;
 pub mod keys;
 mod layers;
+mod notifications;
 mod password;
 mod paths;
 mod problem;
@@ -25,6 +26,7 @@ use std::path::Path;
 pub use clients::{Auth, InactiveClients, Information, Subscriptions};
 pub use database::Database;
 pub use environment::Environment;
+pub use notifications::Notifications;
 pub use password::{ALLOWED_PASSWORD, Password};
 pub use paths::Paths;
 pub use problem::{Note, Problem, SettingsError};
@@ -48,6 +50,8 @@ pub struct Settings {
     pub inactive_clients: Option<InactiveClients>,
     /// `[SUBSCRIPTIONS]`.
     pub subscriptions: Subscriptions,
+    /// `[NOTIFICATIONS]`.
+    pub notifications: Notifications,
     /// `[INFORMATION]`.
     pub information: Information,
 }
@@ -118,6 +122,7 @@ pub fn parse(path: &Path, text: &str, paths: &Paths, environment: &Environment) 
         auth: Auth::read(&mut reader),
         inactive_clients: InactiveClients::read(&mut reader),
         subscriptions: Subscriptions::read(&mut reader),
+        notifications: Notifications::read(&mut reader),
         information: Information::read(&mut reader),
     };
     match reader.into_problems() {

@@ -8,10 +8,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::outbound::Notice;
 use super::services::JobContext;
 use crate::protocol::QueueId;
 use crate::protocol::handshake::ServiceRole;
-use crate::store::Peeked;
+use crate::store::{Party, Peeked, QueueRecord};
 
 /// Pause after the store failed.
 const RETRY: Duration = Duration::from_secs(1);
@@ -28,11 +29,41 @@ pub struct Doubts {
 /// Finds out what is true.
 pub async fn settle(cx: JobContext) {
     let doubts = cx.core.borrow_mut().take_doubts();
+    settle_notifiers(&cx, doubts.notifiers.into_iter().collect()).await;
     let queues: Vec<QueueId> = doubts.queues.into_iter().collect();
     if !queues.is_empty() && !settle_queues(&cx, &queues).await {
         let queues = queues.into_iter().collect();
         cx.core.borrow_mut().restore_doubts(Doubts { queues, ..Doubts::default() });
         tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// A service's notifiers are those that the store says; others are who the actor of notifications says.
+async fn settle_notifiers(cx: &JobContext, notifiers: Vec<QueueId>) {
+    if notifiers.is_empty() {
+        return;
+    }
+    let own = cx.session.service_in(ServiceRole::Notifier);
+    let kept: Vec<bool> = match own {
+        None => cx.services.notifications.are_subscribed(cx.me.id, notifiers.clone()).await.unwrap_or_default(),
+        Some(_) => match cx.services.store.queues(Party::Notifier, &notifiers).await {
+            Ok(records) => {
+                let service = |record: QueueRecord| record.notifier.and_then(|notifier| notifier.service);
+                records.into_iter().map(|record| record.and_then(service) == own).collect()
+            }
+            Err(failure) => {
+                cx.services.store_failures.report(&failure);
+                let notifiers = notifiers.into_iter().collect();
+                cx.core.borrow_mut().restore_doubts(Doubts { notifiers, ..Doubts::default() });
+                return tokio::time::sleep(RETRY).await;
+            }
+        },
+    };
+    let mut core = cx.core.borrow_mut();
+    for (notifier, kept) in notifiers.into_iter().zip(kept) {
+        if !kept {
+            core.on_notifier_ended(notifier, Notice::Ended);
+        }
     }
 }
 

@@ -37,6 +37,18 @@ pub enum ConnectionEvent {
         /// The queue.
         queue: QueueId,
     },
+    /// Notifications wait for this connection.
+    NotificationsWait,
+    /// Another connection has perhaps subscribed to a notifier, or its service has.
+    NotifierEnded {
+        /// The notifier's ID of the queue.
+        notifier: QueueId,
+    },
+    /// A notifier was replaced or removed, or its queue deleted.
+    NotifierDeleted {
+        /// The notifier's ID of the queue.
+        notifier: QueueId,
+    },
     /// Another connection of the service has taken over.
     ServiceEnded {
         /// Which of this connection's subscriptions ended.
@@ -52,6 +64,9 @@ impl std::fmt::Debug for ConnectionEvent {
             ConnectionEvent::Ended { .. } => "Ended",
             ConnectionEvent::Deleted { .. } => "Deleted",
             ConnectionEvent::Released { .. } => "Released",
+            ConnectionEvent::NotificationsWait => "NotificationsWait",
+            ConnectionEvent::NotifierEnded { .. } => "NotifierEnded",
+            ConnectionEvent::NotifierDeleted { .. } => "NotifierDeleted",
             ConnectionEvent::ServiceEnded { .. } => "ServiceEnded",
         })
     }

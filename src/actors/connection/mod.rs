@@ -20,6 +20,7 @@ pub mod encode;
 pub mod event;
 pub mod failures;
 mod fetch;
+mod notifications;
 pub mod outbound;
 mod pump;
 pub mod service;
@@ -36,13 +37,14 @@ use actix::{Actor, AsyncContext, Context, Handler, Running};
 use futures_util::future::LocalBoxFuture;
 use tracing::debug;
 
-use self::core::{CloseReason, CoreRef};
+use self::core::{CloseReason, CoreRef, NotifierSubscriptions};
 pub use self::event::{ConnectionEvent, Delivery};
 use self::pump::Pump;
 use self::service::ServiceSubscription;
 pub use self::services::{CommandSettings, Counters, JobContext, Mailboxes, Services};
 pub use self::session::Session;
 use super::mailbox::{Gate, Letter, Sender};
+use super::notifications::ConnectionClosed;
 use super::registry::{ConnectionHandle, ConnectionId, ConnectionRef};
 use crate::protocol::handshake::ServiceRole;
 use crate::transport::block_io::BlockIo;
@@ -64,6 +66,7 @@ pub struct Connection<I: BlockIo> {
     me: ConnectionRef,
     job: Option<LocalBoxFuture<'static, ()>>,
     fetching: Option<LocalBoxFuture<'static, ()>>,
+    taking: Option<LocalBoxFuture<'static, ()>>,
     pause: Option<std::pin::Pin<Box<tokio::time::Sleep>>>,
     reason: CloseReason,
     held: Option<Held>,
@@ -94,6 +97,7 @@ impl<I: BlockIo + Unpin> Connection<I> {
             me: Arc::clone(&me),
             job: None,
             fetching: None,
+            taking: None,
             pause: None,
             reason: CloseReason::Peer,
             held: Some(held),
@@ -129,16 +133,28 @@ impl<I: BlockIo + Unpin> Actor for Connection<I> {
         self.io.close();
         debug!(reason = ?self.reason, "connection closed");
         let (core, job) = (Rc::clone(&self.core), self.job.take());
-        let (registry, id, held) = (self.services.registry.clone(), self.me.id, self.held.take());
+        let (registry, notifications) = (self.services.registry.clone(), self.services.notifications.clone());
+        let (id, held) = (self.me.id, self.held.take());
         core.borrow_mut().close(CloseReason::Peer);
         actix_rt::spawn(async move {
             if let Some(job) = job {
                 job.await;
             }
             let queues = core.borrow_mut().subscriptions.drain();
-            let service = core.borrow_mut().service.take().filter(|service| service.role == ServiceRole::Messaging);
-            if let Some(service) = service {
-                let _ = registry.unsubscribe_service(id, service.id).await;
+            let (service, notifiers) = {
+                let mut core = core.borrow_mut();
+                (core.service.take(), core.take_notifiers())
+            };
+            match service {
+                Some(service) if service.role == ServiceRole::Messaging => {
+                    let _ = registry.unsubscribe_service(id, service.id).await;
+                }
+                service if service.is_some() || notifiers.is_some() => {
+                    let notifiers = notifiers.map_or(Some(Vec::new()), NotifierSubscriptions::known);
+                    let service = service.map(|service| service.id);
+                    let _ = notifications.closed(ConnectionClosed { connection: id, notifiers, service }).await;
+                }
+                _ => {}
             }
             // Fails only when the registry has stopped, which is when nobody is subscribed to anything.
             let _ = registry.unsubscribe(id, &queues).await;

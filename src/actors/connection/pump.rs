@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::core::CloseReason;
 use super::services::Counters;
-use super::{Connection, block, doubts, fetch};
+use super::{Connection, block, doubts, fetch, notifications};
 use crate::transport::block_io::{BlockIo, Incoming};
 
 /// Rounds before neighbours on the same thread get a turn.
@@ -64,13 +64,14 @@ impl<I: BlockIo + Unpin> Connection<I> {
         let wrote = self.write(cx).map_err(|error| broken(&error))?;
         let worked = self.work(cx);
         let fetched = self.fetch(cx);
+        let notified = self.take(cx, wrote);
         let noticed = self.notice(cx);
         let read = match closing {
             None => self.read(cx)?,
             Some(reason) if self.is_done(wrote, worked) => return Err(reason),
             Some(_) => Progress::None,
         };
-        let all = [wrote, worked, fetched, noticed, read];
+        let all = [wrote, worked, fetched, notified, noticed, read];
         Ok(if all.contains(&Progress::Made) { Progress::Made } else { Progress::None })
     }
 
@@ -121,6 +122,25 @@ impl<I: BlockIo + Unpin> Connection<I> {
             return Progress::None;
         }
         self.fetching = None;
+        Progress::Made
+    }
+
+    /// Takes notifications that wait, once all that was to be written has been.
+    fn take(&mut self, cx: &mut TaskContext<'_>, wrote: Progress) -> Progress {
+        if self.taking.is_none() {
+            let core = self.core.borrow();
+            let idle = wrote == Progress::None && core.outbound.is_empty() && !core.is_waiting();
+            if !core.has_notifications() || !idle || core.closing().is_some() {
+                return Progress::None;
+            }
+            drop(core);
+            self.taking = Some(Box::pin(notifications::take(self.job_context())));
+        }
+        let Some(taking) = &mut self.taking else { return Progress::None };
+        if taking.as_mut().poll(cx).is_pending() {
+            return Progress::None;
+        }
+        self.taking = None;
         Progress::Made
     }
 

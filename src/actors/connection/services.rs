@@ -9,6 +9,7 @@ use super::failures::StoreFailures;
 use super::session::Session;
 use crate::actors::clock::Clock;
 use crate::actors::mailbox::MailboxMetrics;
+use crate::actors::notifications::{NotificationMetrics, NotificationsHandle};
 use crate::actors::registry::{ConnectionRef, RegistryHandle};
 use crate::protocol::command::ServiceQueues;
 use crate::settings::Password;
@@ -20,6 +21,10 @@ pub struct Services {
     pub store: Arc<dyn Store>,
     /// Who is subscribed.
     pub registry: RegistryHandle,
+    /// Who is notified.
+    pub notifications: NotificationsHandle,
+    /// What happened to notifications.
+    pub notification_metrics: Arc<NotificationMetrics>,
     /// The time of day.
     pub clock: Clock,
     /// Settings of commands.
@@ -39,6 +44,8 @@ pub struct Mailboxes {
     pub connections: Arc<MailboxMetrics>,
     /// Of the registry's shards.
     pub registry: Arc<MailboxMetrics>,
+    /// Of the actor of notifications.
+    pub notifications: Arc<MailboxMetrics>,
     /// Of workers.
     pub workers: Arc<MailboxMetrics>,
 }
@@ -56,6 +63,8 @@ pub struct CommandSettings {
     pub expire_on_send: bool,
     /// Most payloads waiting for one client.
     pub client_blocks: usize,
+    /// Notifications of messages that were sent longer ago than this many seconds are dropped.
+    pub notification_ttl: i64,
     /// How long `END` and `DELD` are collected before they are sent.
     pub end_interval: std::time::Duration,
 }

@@ -20,6 +20,7 @@ pub mod message;
 mod message_log;
 mod new_file;
 pub mod notification;
+pub mod notification_journal;
 mod queue_log;
 pub mod store_log;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use journal::{JournalDirectory, JournalWriter};
 pub use lines::MAX_LINE_BYTES;
 pub use message_log::MessageLog;
 pub use notification::{NotificationLog, NotificationLogWriter};
+pub use notification_journal::{NotificationJournal, read_notification_journal};
 pub use queue_log::{Ineffective, QueueLog, Replay, is_store_log_present};
 pub use text::LineError;
 pub use writers::LogFiles;
@@ -43,6 +45,9 @@ pub const MESSAGE_LOG: &str = "smp-server-messages.log";
 
 /// Name of the log of notifications in the log directory.
 pub const NOTIFICATION_LOG: &str = "smp-server-ntfs.log";
+
+/// The name of the notifications journal, which only this server has.
+pub const NOTIFICATION_JOURNAL: &str = "smp-server-ntfs.journal";
 
 /// Name of the journal directory in the log directory.
 pub const JOURNAL_DIRECTORY: &str = "messages";

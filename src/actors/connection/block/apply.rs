@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::notify::notification;
 use super::step::{Creation, Look, PendingDelivery, Planned, Segment, Sending, Step, Then, delivered};
 use super::store_error;
 use crate::actors::connection::deliver::message_response;
@@ -91,6 +92,9 @@ async fn settle(cx: &JobContext, segment: &mut Segment, position: usize, outcome
     let Some(planned) = segment.steps.get_mut(position) else { return };
     let step = std::mem::replace(&mut planned.step, Step::answered(Response::Err(ErrorType::Internal)));
     let Step::Change { then, .. } = step else { return };
+    if let OpOutcome::NotifierWas(Some(was)) = &outcome {
+        segment.removed_notifiers.push((was.id, was.service));
+    }
     let next = match then {
         Then::Ok => simple(&outcome, Step::answered(Response::Ok)),
         Then::Link { link_id, sender_id } => simple(&outcome, Step::Link { link_id, sender_id }),
@@ -101,6 +105,7 @@ async fn settle(cx: &JobContext, segment: &mut Segment, position: usize, outcome
         }
         Then::Notifier { id, dh_key } => simple(&outcome, Step::answered(Response::Nid(id.into(), dh_key))),
         Then::Associated { queue, answer } => associated(cx, segment, queue, answer, &outcome),
+        Then::NotifierAssociated { notifier, answer } => notifier_associated(notifier, answer, &outcome),
         Then::Deleted { queue, .. } => deleted(cx, segment, queue, &outcome),
     };
     if let Some(Planned { step, .. }) = segment.steps.get_mut(position) {
@@ -164,12 +169,24 @@ fn associated(cx: &JobContext, segment: &mut Segment, queue: QueueId, answer: Re
     }
 }
 
+fn notifier_associated(notifier: QueueId, answer: Response, outcome: &OpOutcome) -> Step {
+    match outcome {
+        OpOutcome::Associated { was } => Step::SubscribeNotifier { notifier, answer, associated: true, was: *was },
+        _ => Step::answered(Response::Err(ErrorType::Auth)),
+    }
+}
+
 fn sent(cx: &JobContext, segment: &mut Segment, sending: Box<Sending>, outcome: OpOutcome) -> Step {
     let counters = &cx.services.counters;
     match outcome {
         OpOutcome::Sent(Sent { sequence, was_empty, expired, audience }) => {
             Counters::count(&counters.messages_sent);
             Counters::add(&counters.messages_expired, u64::from(expired));
+            if let Some(notifier) = &audience.notifier
+                && let Some(notification) = notification(&sending, notifier)
+            {
+                segment.notifications.push((notification, notifier.service));
+            }
             if was_empty {
                 segment.deliveries.push(PendingDelivery { sending, sequence, service: audience.service });
             }
@@ -222,6 +239,7 @@ fn message_may_follow(subscriptions: &mut Subscriptions, queue: QueueId, message
 fn deleted(cx: &JobContext, segment: &mut Segment, queue: QueueId, outcome: &OpOutcome) -> Step {
     if let OpOutcome::Deleted(audience) = outcome {
         Counters::count(&cx.services.counters.queues_deleted);
+        segment.removed_notifiers.extend(audience.notifier.iter().map(|notifier| (notifier.id, notifier.service)));
         segment.deleted.push((queue, audience.clone()));
     }
     simple(outcome, Step::answered(Response::Ok))

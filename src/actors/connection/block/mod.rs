@@ -11,6 +11,7 @@ mod answer;
 mod apply;
 mod deliver;
 mod load;
+mod notify;
 mod plan;
 mod read;
 mod service;
@@ -148,9 +149,11 @@ fn take(
 async fn run(cx: &JobContext, mut segment: Segment) -> Vec<Finished> {
     apply::apply(cx, &mut segment).await;
     deliver::deliver(cx, &mut segment).await;
+    notify::notify(cx, &mut segment).await;
     let touches = apply::touches(cx, &mut segment);
     let look = async {
         subscribe::subscribe(cx, &mut segment).await;
+        notify::subscribe(cx, &mut segment).await;
         service::subscribe(cx, &mut segment).await;
         read::read(cx, &mut segment).await;
     };

@@ -1,11 +1,16 @@
 //! `SUBS` and `NSUBS`: the subscription of a client to all queues of its service. Spec: "Service subscriptions".
 
+use super::deliver::announce_service_ended;
 use super::step::{Segment, ServiceActivation, Step};
 use super::store_error;
 use super::subscribe::register_service;
 use crate::actors::connection::services::JobContext;
+use crate::actors::mailbox::SendError;
+use crate::actors::registry::Epoch;
+use crate::protocol::ServiceId;
 use crate::protocol::command::ServiceQueues;
 use crate::protocol::error::ErrorType;
+use crate::protocol::handshake::ServiceRole;
 use crate::protocol::response::Response;
 
 /// Subscribes the service, if the segment asks for it: it is registered first, then its queues are counted. A connection
@@ -28,6 +33,16 @@ pub async fn subscribe(cx: &JobContext, segment: &mut Segment) {
     }
 }
 
+/// Makes this the connection of its service.
+async fn register(cx: &JobContext, id: ServiceId, role: ServiceRole) -> Result<Epoch, SendError> {
+    if role == ServiceRole::Messaging {
+        return register_service(cx, id).await;
+    }
+    let subscribed = cx.services.notifications.subscribe_service(&cx.me, id).await?;
+    announce_service_ended(subscribed.displaced).await;
+    Ok(subscribed.epoch)
+}
+
 async fn subscribe_service(
     cx: &JobContext,
     expected: ServiceQueues,
@@ -41,7 +56,7 @@ async fn subscribe_service(
         service.begin();
         (service.id, service.role)
     };
-    let epoch = register_service(cx, id).await.map_err(|_| ErrorType::Internal)?;
+    let epoch = register(cx, id, role).await.map_err(|_| ErrorType::Internal)?;
     let queues = cx.services.store.service_queues(id, role).await.map_err(|failure| store_error(cx, &failure))?;
     cx.services.counters.drift.note(expected, queues);
     Ok((queues, Some(ServiceActivation { epoch, queues })))

@@ -12,6 +12,7 @@ use crate::protocol::keys::PublicDhKey;
 use crate::protocol::response::{QueueIds, Response};
 use crate::protocol::transmission::ClientTransmission;
 use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId, ServiceId};
+use crate::store::files::notification::Notification;
 use crate::store::{Audience, DhSecret, FirstMessage, NewQueue, Op, Peeked, QueueRecord, StoreError, Timestamp};
 
 /// Where a command stands. Each phase of a segment moves its steps on; all end as [`Step::Answered`].
@@ -36,6 +37,17 @@ pub enum Step {
         look: Look,
         /// Whether the queue has just become one of this client's service.
         joins: bool,
+    },
+    /// The actor of notifications is to be told of a subscription, then answered.
+    SubscribeNotifier {
+        /// The notifier's ID of the queue.
+        notifier: QueueId,
+        /// The answer on success.
+        answer: Response,
+        /// Whether its association with a service was just changed.
+        associated: bool,
+        /// The service before.
+        was: Option<ServiceId>,
     },
     /// `SUBS`, `NSUBS`: the client's service is to be subscribed.
     SubscribeService {
@@ -98,6 +110,13 @@ pub enum Then {
     Associated {
         /// The queue.
         queue: QueueId,
+        /// The answer when it is subscribed.
+        answer: Response,
+    },
+    /// The queue's notifier was associated with this client's service, or released from one; it is subscribed next.
+    NotifierAssociated {
+        /// The notifier's ID of the queue.
+        notifier: QueueId,
         /// The answer when it is subscribed.
         answer: Response,
     },
@@ -241,6 +260,10 @@ pub struct Segment {
     pub doubtful: Vec<(QueueId, Option<ServiceId>)>,
     /// Queues that were deleted, and who is to be told.
     pub deleted: Vec<(QueueId, Audience)>,
+    /// Notifications to be handed in, with their notifiers' services.
+    pub notifications: Vec<(Notification, Option<ServiceId>)>,
+    /// Notifiers that were replaced or removed, with their services.
+    pub removed_notifiers: Vec<(QueueId, Option<ServiceId>)>,
     /// Queues whose association was changed, and the service before.
     pub associated: Vec<(QueueId, Option<ServiceId>)>,
     /// Queues (by recipient ID) to be noted as used today.
@@ -309,7 +332,11 @@ impl Segment {
 
     /// Appends a step.
     pub fn push(&mut self, correlation_id: CorrelationId, entity_id: EntityId, step: Step) {
-        if let Step::Change { op: Some(Op::AssociateRecipient { queue, .. }), .. } = &step {
+        if let Step::Change {
+            op: Some(Op::AssociateRecipient { queue, .. } | Op::AssociateNotifier { queue, .. }),
+            ..
+        } = &step
+        {
             self.changed.insert(*queue);
         }
         self.steps.push(Planned { correlation_id, entity_id, step, activation: None, service_activation: None });

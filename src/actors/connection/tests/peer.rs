@@ -16,6 +16,8 @@ use crate::actors::connection::core::{Core, CoreRef};
 use crate::actors::connection::encode::Encoder;
 use crate::actors::connection::failures::StoreFailures;
 use crate::actors::connection::{CommandSettings, Connection, Counters, Mailboxes, Services, Session};
+use crate::actors::notifications::pending::Limits;
+use crate::actors::notifications::{NotificationsHandle, core as notifications};
 use crate::actors::registry::{ConnectionId, ConnectionRef, RegistryHandle, Shard};
 use crate::protocol::block::BatchWriter;
 use crate::protocol::command::{Command, MessageFlags, NewQueueRequest, QueueRequest};
@@ -55,12 +57,22 @@ impl World {
             message_ttl: None,
             expire_on_send: false,
             client_blocks: 32,
+            notification_ttl: 86_400,
             end_interval: Duration::ZERO,
         };
         change(&mut settings);
         let services = Services {
             store,
             registry: RegistryHandle::new(shards),
+            notifications: NotificationsHandle::start(
+                &arbiter,
+                64,
+                notifications::Core::new(Limits { notifier: 5, total: 1000 }, Duration::from_millis(100)),
+                None,
+                (Arc::default(), Arc::default()),
+                &Arc::default(),
+            ),
+            notification_metrics: Arc::default(),
             clock: Clock::following_tokio(1_700_000_000),
             settings,
             counters: Counters::default(),

@@ -93,7 +93,7 @@ fn plan_for_queue(
         }),
         Command::Nkey(key, dh_key) => set_notifier(queue, key, &dh_key),
         Command::Ndel => Ok(change(Op::DeleteNotifier { queue }, Then::Ok)),
-        // Notifiers are kept, but nothing is delivered to them: they must not believe otherwise.
+        Command::Nsub => subscribe_notifier(cx, &record),
         _ => Err(ErrorType::Cmd(CommandError::Prohibited)),
     }
 }
@@ -106,6 +106,20 @@ fn subscribe(cx: &JobContext, record: &QueueRecord) -> Step {
         true => Step::Subscribe { queue, answer, look: Look::Needed, joins: false },
         false => change(Op::AssociateRecipient { queue, service }, Then::Associated { queue, answer }),
     }
+}
+
+/// A notifier belongs to the service whose client subscribes to it, or to none.
+fn subscribe_notifier(cx: &JobContext, record: &QueueRecord) -> Result<Step, ErrorType> {
+    let own = record.notifier.as_ref().ok_or(ErrorType::Internal)?;
+    let (queue, notifier, service) = (record.recipient_id, own.id, cx.session.service_in(ServiceRole::Notifier));
+    let answer = Response::Sok(service.map(|id| EntityId(id.into())));
+    Ok(match own.service == service {
+        true => Step::SubscribeNotifier { notifier, answer, associated: false, was: own.service },
+        false => {
+            let op = Op::AssociateNotifier { queue, notifier, service };
+            change(op, Then::NotifierAssociated { notifier, answer })
+        }
+    })
 }
 
 fn set_notifier(queue: QueueId, key: PublicAuthKey, dh_key: &PublicDhKey) -> Result<Step, ErrorType> {

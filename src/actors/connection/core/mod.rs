@@ -2,8 +2,9 @@
 //!
 //! Borrowed for moments only, never across an await.
 
+mod service;
+
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -11,14 +12,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+pub use self::service::NotifierSubscriptions;
 use super::doubts::Doubts;
 use super::encode::Encoder;
 use super::event::{ConnectionEvent, Delivery};
 use super::outbound::{Notice, Notices, Outbound};
-use super::service::{Pages, ServiceSubscription};
+use super::service::ServiceSubscription;
 use super::subscription::{Confirmed, Offer, Prohibited, Source, Subscriptions};
 use crate::actors::registry::Epoch;
-use crate::protocol::handshake::ServiceRole;
 use crate::protocol::response::Response;
 use crate::protocol::{CorrelationId, EntityId, MessageId, QueueId};
 
@@ -71,6 +72,9 @@ pub struct Core {
     pub service: Option<Box<ServiceSubscription>>,
     /// What others said of subscriptions that may be out of date. Rare, and so apart.
     doubts: Option<Box<Doubts>>,
+    /// Subscriptions to notifiers. Rare, and so apart.
+    notifiers: Option<Box<NotifierSubscriptions>>,
+    notifications_wait: bool,
     encoder: Encoder,
     /// Set when the connection is to close.
     close: Option<CloseReason>,
@@ -93,6 +97,8 @@ impl Core {
             notices: Notices::default(),
             service: None,
             doubts: None,
+            notifiers: None,
+            notifications_wait: false,
             encoder,
             close: None,
             last_active: Instant::now(),
@@ -111,6 +117,9 @@ impl Core {
             ConnectionEvent::Ended { queue, epoch } => self.on_ended(queue, epoch),
             ConnectionEvent::Deleted { queue } => self.on_deleted(queue),
             ConnectionEvent::Released { queue } => self.on_released(queue),
+            ConnectionEvent::NotificationsWait => self.on_notifications(),
+            ConnectionEvent::NotifierEnded { notifier } => self.on_notifier_doubt(notifier),
+            ConnectionEvent::NotifierDeleted { notifier } => self.on_notifier_ended(notifier, Notice::Deleted),
             ConnectionEvent::ServiceEnded { epoch } => self.on_service_ended(epoch),
         }
     }
@@ -158,88 +167,6 @@ impl Core {
         }
     }
 
-    /// A queue left the service, if this is its connection. Whether it is.
-    fn leave(&mut self, queue: QueueId) -> bool {
-        let in_force = self.service.as_mut().filter(|service| service.in_force());
-        in_force.map(|service| service.leave(&queue)).is_some()
-    }
-
-    /// This client has deleted the queue, which was one of its service or not: there is nothing to tell.
-    pub fn on_own_deletion(&mut self, queue: QueueId, of_service: bool) {
-        if of_service {
-            self.leave(queue);
-        }
-        self.subscriptions.forget(queue);
-    }
-
-    fn on_released(&mut self, queue: QueueId) {
-        if self.service.as_ref().is_some_and(|service| service.in_force()) {
-            self.doubt(|doubts| &mut doubts.queues, queue);
-        }
-    }
-
-    /// Notes that something has to be asked before it is believed.
-    fn doubt(&mut self, kind: impl FnOnce(&mut Doubts) -> &mut BTreeSet<QueueId>, id: QueueId) {
-        kind(self.doubts.get_or_insert_default()).insert(id);
-        self.wake();
-    }
-
-    /// Whether something has to be asked.
-    pub fn has_doubts(&self) -> bool {
-        self.doubts.is_some()
-    }
-
-    /// What has to be asked.
-    pub fn take_doubts(&mut self) -> Doubts {
-        self.doubts.take().map(|doubts| *doubts).unwrap_or_default()
-    }
-
-    /// It could not be asked.
-    pub fn restore_doubts(&mut self, doubts: Doubts) {
-        let all = self.doubts.get_or_insert_default();
-        all.queues.extend(doubts.queues);
-        all.notifiers.extend(doubts.notifiers);
-    }
-
-    /// The queue is not the service's any more: its client is told.
-    pub fn on_left(&mut self, queue: QueueId) {
-        if self.leave(queue) {
-            self.subscriptions.forget(queue);
-            self.notices.note(queue, Notice::Ended);
-        }
-    }
-
-    fn on_service_ended(&mut self, epoch: Epoch) {
-        if self.service.as_mut().is_some_and(|service| service.on_ended(epoch)) {
-            self.end_service();
-        }
-    }
-
-    /// The service has another connection: nothing of its queues is sent any more, but `ENDS`.
-    fn end_service(&mut self) {
-        self.subscriptions.serve_no_more();
-        self.wake();
-    }
-
-    /// The registry has this connection as that of its service. `Ended` when another one has taken over already.
-    pub fn confirm_service(&mut self, epoch: Epoch) -> Confirmed {
-        let Some(service) = &mut self.service else { return Confirmed::Ended };
-        let confirmed = service.confirm(epoch);
-        match (confirmed, service.role) {
-            (Confirmed::Ended, _) => self.end_service(),
-            (Confirmed::InForce, ServiceRole::Messaging) => self.subscriptions.serve(),
-            (Confirmed::InForce, _) => {}
-        }
-        confirmed
-    }
-
-    /// What was to subscribe the service failed.
-    pub fn abandon_service(&mut self) {
-        if self.service.as_mut().is_some_and(|service| service.abandon()) {
-            self.end_service();
-        }
-    }
-
     /// `SUB` begins: a notice that the queue's earlier subscription ended is void.
     pub fn begin_subscription(&mut self, queue: QueueId) -> Result<(), Prohibited> {
         self.subscriptions.begin(queue)?;
@@ -261,28 +188,6 @@ impl Core {
         confirmed
     }
 
-    /// A service's connection is told of the end of all of its queues at once.
-    fn confirm_for_service(&mut self, queue: QueueId, epoch: Epoch, joins: bool) -> Confirmed {
-        if self.confirm_service(epoch) == Confirmed::Ended {
-            self.subscriptions.abandon(queue);
-            return Confirmed::Ended;
-        }
-        self.subscriptions.confirm_for_service(queue);
-        if let Some(service) = &mut self.service
-            // That of a queue which the service had before is not known to be among those that were counted.
-            && (joins || service.queues().count == 0)
-        {
-            service.join(&queue);
-        }
-        Confirmed::InForce
-    }
-
-    /// `SUB` is answered with success, and others were later: `END` follows.
-    pub fn on_lost(&mut self, queue: QueueId) {
-        self.subscriptions.abandon(queue);
-        self.notices.note(queue, Notice::Ended);
-    }
-
     /// Appends answers, in as few blocks as they fit.
     ///
     /// A connection that has ended takes none: nobody will read them.
@@ -294,17 +199,6 @@ impl Core {
             self.outbound.push(payload);
         }
         self.wake();
-    }
-
-    /// Whether the store is to be asked for messages now.
-    pub fn can_fetch(&self) -> bool {
-        let pages = self.service.as_ref().map_or(Pages::Done, |service| service.pages);
-        let may_turn = match pages {
-            Pages::Done => false,
-            Pages::Next(_) => true,
-            Pages::Last => self.subscriptions.are_pages_done(),
-        };
-        self.subscriptions.can_fetch() || may_turn
     }
 
     /// Whether there are notices to be sent.
@@ -326,18 +220,6 @@ impl Core {
             moved = true;
         }
         moved
-    }
-
-    /// `ENDS`, if the service's subscription has ended.
-    fn flush_service_notice(&mut self) -> bool {
-        if self.outbound.room() == 0 {
-            return false;
-        }
-        let Some(service) = &mut self.service else { return false };
-        let Some(queues) = service.take_ended() else { return false };
-        let answer = (CorrelationId::NONE, EntityId(service.id.into()), Response::Ends(queues));
-        self.push_answers(&[answer]);
-        true
     }
 
     /// Resolves once the outbound queue has room. For the job that executes a block. Whether it had to wait.
@@ -390,11 +272,6 @@ impl Core {
         } else if silent && !self.is_subscribed() {
             self.close(CloseReason::Inactive);
         }
-    }
-
-    /// Whether anything is subscribed.
-    fn is_subscribed(&self) -> bool {
-        self.subscriptions.in_force() > 0 || self.service.as_ref().is_some_and(|service| service.in_force())
     }
 
     /// Asks the connection to close. A graceful end can still become an immediate one.
