@@ -94,7 +94,7 @@ impl BatchWriter {
         self.full.is_empty() && self.count == 0
     }
 
-    /// How many bytes the next transmission may have to go into the payload being filled.
+    /// How many bytes the next transmission may have to go into the payload being filled; 0 if none goes in.
     pub fn room(&self) -> usize {
         if self.count == MAX_TRANSMISSIONS {
             return 0;
