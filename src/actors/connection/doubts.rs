@@ -5,7 +5,7 @@
 //! that is being executed. So doubts are settled by a job, which no other is executed beside: what is found out is true with
 //! regard to all commands that were answered, and the answers of those that come after follow.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::outbound::Notice;
@@ -22,8 +22,8 @@ const RETRY: Duration = Duration::from_secs(1);
 pub struct Doubts {
     /// Queues of the service that are perhaps no more.
     pub queues: BTreeSet<QueueId>,
-    /// Notifiers that somebody else has perhaps subscribed to.
-    pub notifiers: BTreeSet<QueueId>,
+    /// Notifiers that somebody else has perhaps subscribed to, or that are perhaps gone, and what the client is told then.
+    pub notifiers: BTreeMap<QueueId, Notice>,
 }
 
 /// Finds out what is true.
@@ -39,13 +39,14 @@ pub async fn settle(cx: JobContext) {
 }
 
 /// A service's notifiers are those that the store says; others are who the actor of notifications says.
-async fn settle_notifiers(cx: &JobContext, notifiers: Vec<QueueId>) {
-    if notifiers.is_empty() {
+async fn settle_notifiers(cx: &JobContext, doubts: Vec<(QueueId, Notice)>) {
+    if doubts.is_empty() {
         return;
     }
+    let notifiers: Vec<QueueId> = doubts.iter().map(|(notifier, _)| *notifier).collect();
     let own = cx.session.service_in(ServiceRole::Notifier);
     let kept: Vec<bool> = match own {
-        None => cx.services.notifications.are_subscribed(cx.me.id, notifiers.clone()).await.unwrap_or_default(),
+        None => cx.services.notifications.are_subscribed(cx.me.id, notifiers).await.unwrap_or_default(),
         Some(_) => match cx.services.store.queues(Party::Notifier, &notifiers).await {
             Ok(records) => {
                 let service = |record: QueueRecord| record.notifier.and_then(|notifier| notifier.service);
@@ -53,16 +54,16 @@ async fn settle_notifiers(cx: &JobContext, notifiers: Vec<QueueId>) {
             }
             Err(failure) => {
                 cx.services.store_failures.report(&failure);
-                let notifiers = notifiers.into_iter().collect();
+                let notifiers = doubts.into_iter().collect();
                 cx.core.borrow_mut().restore_doubts(Doubts { notifiers, ..Doubts::default() });
                 return tokio::time::sleep(RETRY).await;
             }
         },
     };
     let mut core = cx.core.borrow_mut();
-    for (notifier, kept) in notifiers.into_iter().zip(kept) {
+    for ((notifier, notice), kept) in doubts.into_iter().zip(kept) {
         if !kept {
-            core.on_notifier_ended(notifier, Notice::Ended);
+            core.on_notifier_ended(notifier, notice);
         }
     }
 }

@@ -69,6 +69,8 @@ pub struct Connection<I: BlockIo> {
     taking: Option<LocalBoxFuture<'static, ()>>,
     pause: Option<std::pin::Pin<Box<tokio::time::Sleep>>>,
     reason: CloseReason,
+    /// Whether all that was to be written has been, at its end.
+    all_sent: bool,
     held: Option<Held>,
 }
 
@@ -100,6 +102,7 @@ impl<I: BlockIo + Unpin> Connection<I> {
             taking: None,
             pause: None,
             reason: CloseReason::Peer,
+            all_sent: false,
             held: Some(held),
         });
         me
@@ -132,13 +135,18 @@ impl<I: BlockIo + Unpin> Actor for Connection<I> {
     fn stopped(&mut self, _: &mut Self::Context) {
         self.io.close();
         debug!(reason = ?self.reason, "connection closed");
-        let (core, job) = (Rc::clone(&self.core), self.job.take());
+        let (core, job, taking) = (Rc::clone(&self.core), self.job.take(), self.taking.take());
+        // What is just being taken is not sent.
+        let sent = self.all_sent && taking.is_none();
         let (registry, notifications) = (self.services.registry.clone(), self.services.notifications.clone());
         let (id, held) = (self.me.id, self.held.take());
         core.borrow_mut().close(CloseReason::Peer);
         actix_rt::spawn(async move {
             if let Some(job) = job {
                 job.await;
+            }
+            if let Some(taking) = taking {
+                taking.await;
             }
             let queues = core.borrow_mut().subscriptions.drain();
             let (service, notifiers) = {
@@ -152,7 +160,7 @@ impl<I: BlockIo + Unpin> Actor for Connection<I> {
                 service if service.is_some() || notifiers.is_some() => {
                     let notifiers = notifiers.map_or(Some(Vec::new()), NotifierSubscriptions::known);
                     let service = service.map(|service| service.id);
-                    let _ = notifications.closed(ConnectionClosed { connection: id, notifiers, service }).await;
+                    let _ = notifications.closed(ConnectionClosed { connection: id, notifiers, service, sent }).await;
                 }
                 _ => {}
             }

@@ -43,7 +43,7 @@ impl<I: BlockIo + Unpin> ActorFuture<Connection<I>> for Pump {
                 Ok(Progress::Made) => {}
                 Ok(Progress::None) => return Poll::Pending,
                 Err(reason) => {
-                    connection.end(reason);
+                    connection.end(reason, cx);
                     ctx.stop();
                     return Poll::Ready(());
                 }
@@ -199,8 +199,14 @@ impl<I: BlockIo + Unpin> Connection<I> {
         nothing_moved && self.job.is_none() && core.outbound.is_empty() && !core.is_waiting()
     }
 
-    fn end(&mut self, reason: CloseReason) {
+    fn is_all_sent(&mut self, cx: &mut TaskContext<'_>) -> bool {
+        let written = self.io.poll_write(cx, &mut false);
+        matches!(written, Poll::Ready(Ok(()))) && self.core.borrow().outbound.is_empty()
+    }
+
+    fn end(&mut self, reason: CloseReason, cx: &mut TaskContext<'_>) {
         self.reason = reason;
+        self.all_sent = self.is_all_sent(cx);
         match reason {
             CloseReason::Stalled => Counters::count(&self.services.counters.stalled),
             CloseReason::Inactive => Counters::count(&self.services.counters.inactive),

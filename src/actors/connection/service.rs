@@ -3,12 +3,17 @@
 //! Which queues those are, the store knows; here is their number and the hash of their IDs, as far as this connection was
 //! told of them: what `ENDS` says when another connection of the service takes over.
 
+use std::collections::VecDeque;
+
 use crate::actors::registry::Epoch;
 use crate::protocol::command::{IdsHash, ServiceQueues};
 use crate::protocol::handshake::ServiceRole;
 use crate::protocol::{QueueId, ServiceId};
 
 use super::subscription::Confirmed;
+
+/// Queues that left not long ago and are remembered: 24 KiB.
+const REMEMBERED: usize = 1000;
 
 const NONE: ServiceQueues = ServiceQueues { count: 0, hash: IdsHash([0; 16]) };
 
@@ -34,6 +39,8 @@ pub struct ServiceSubscription {
     /// A command that subscribes is being executed: the newest epoch that ended meanwhile.
     pending: Option<Option<Epoch>>,
     queues: ServiceQueues,
+    /// Queues that left last: that a queue is gone is often found by one and told by another, and counts once.
+    left: VecDeque<QueueId>,
     /// Whether `SUBS` (`NSUBS`) was answered.
     complete: bool,
     /// Of a messaging service.
@@ -51,6 +58,7 @@ impl ServiceSubscription {
             epoch: None,
             pending: None,
             queues: NONE,
+            left: VecDeque::new(),
             complete: false,
             pages: Pages::Done,
             ended: None,
@@ -129,6 +137,7 @@ impl ServiceSubscription {
         self.epoch = None;
         self.complete = false;
         self.pages = Pages::Done;
+        self.left = VecDeque::new();
         self.ended = Some(std::mem::replace(&mut self.queues, NONE));
     }
 
@@ -145,6 +154,7 @@ impl ServiceSubscription {
     /// `SUBS` is answered with these queues: the messages that wait in them follow.
     pub fn complete(&mut self, queues: ServiceQueues) {
         self.queues = queues;
+        self.left = VecDeque::new();
         self.complete = true;
         if self.role == ServiceRole::Messaging {
             self.pages = Pages::Next(None);
@@ -153,16 +163,25 @@ impl ServiceSubscription {
 
     /// A queue was associated with the service on this connection.
     pub fn join(&mut self, id: &QueueId) {
+        self.left.retain(|left| left != id);
         self.queues.count += 1;
         self.queues.hash.toggle(&id.0);
     }
 
-    /// A queue left the service, or is gone.
-    pub fn leave(&mut self, id: &QueueId) {
+    /// A queue left the service, or is gone. Whether that was not known.
+    pub fn leave(&mut self, id: &QueueId) -> bool {
+        if self.left.contains(id) {
+            return false;
+        }
+        if self.left.len() == REMEMBERED {
+            self.left.pop_front();
+        }
+        self.left.push_back(*id);
         if self.queues.count > 0 {
             self.queues.count -= 1;
             self.queues.hash.toggle(&id.0);
         }
+        true
     }
 }
 
@@ -181,10 +200,22 @@ mod tests {
         let mut subscription = subscription();
         subscription.join(&QUEUE);
         assert_eq!(subscription.queues(), ServiceQueues { count: 1, hash: IdsHash::of([&QUEUE.0[..]]) });
-        subscription.leave(&QUEUE);
+        assert!(subscription.leave(&QUEUE));
         assert_eq!(subscription.queues(), NONE);
-        subscription.leave(&QUEUE);
+        assert!(!subscription.leave(&QUEUE), "known");
         assert_eq!(subscription.queues(), NONE);
+        subscription.join(&QUEUE);
+        assert!(subscription.leave(&QUEUE), "again");
+    }
+
+    #[test]
+    fn of_the_queues_that_left_the_last_ones_are_remembered() {
+        let mut subscription = subscription();
+        let id = |n: usize| QueueId(std::array::from_fn(|at| u8::try_from(n >> (8 * at.min(2)) & 0xff).unwrap()));
+        assert!((0..=REMEMBERED).all(|n| subscription.leave(&id(n))));
+        assert_eq!(subscription.left.len(), REMEMBERED);
+        assert!(!subscription.leave(&id(REMEMBERED)) && !subscription.leave(&id(1)));
+        assert!(subscription.leave(&id(0)));
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Outlet {
             _ => return Vec::new(),
         }
         self.taken_for.push(notifier);
-        let (numbers, taken): (Vec<Number>, Vec<Notification>) = pending.peek(&notifier, limit).into_iter().unzip();
+        let (numbers, taken): (Vec<Number>, Vec<Notification>) = pending.take(&notifier, limit).into_iter().unzip();
         self.taken.extend(numbers);
         taken
     }
@@ -319,6 +319,15 @@ impl Core {
         self.shrink();
     }
 
+    /// What a connection has taken was sent.
+    pub fn confirm(&mut self, connection: ConnectionId) {
+        if let Some(outlet) = self.outlets.get_mut(&connection) {
+            let sent = outlet.confirm();
+            self.totals.delivered += sent.len() as u64;
+            self.pending.delivered(&sent);
+        }
+    }
+
     /// A connection has ended. `notifiers`: those that it has subscribed to, if it knows them all; else they are looked
     /// for. What it has taken and not confirmed still waits.
     pub fn close(&mut self, connection: ConnectionId, notifiers: Option<&[QueueId]>, service: Option<ServiceId>) {
@@ -341,6 +350,7 @@ impl Core {
     fn unlist(&mut self, connection: ConnectionId) {
         let Some(outlet) = self.outlets.remove(&connection) else { return };
         self.windows.retain(|(_, waiting)| *waiting != connection);
+        self.totals.dropped.notifier += self.pending.give_back(&outlet.taken);
         for notifier in outlet.ready.into_iter().chain(outlet.taken_for) {
             if let Some(line) = self.pending.line(&notifier)
                 && matches!(line.listed, Listed::With(id) | Listed::TakenBy(id) if id == connection)
@@ -391,8 +401,8 @@ impl Core {
 
     /// What waits for a connection, at most `limit`. What it has taken before was sent. It takes until it gets nothing.
     pub fn take(&mut self, connection: ConnectionId, limit: usize) -> Vec<Notification> {
+        self.confirm(connection);
         let Some(outlet) = self.outlets.get_mut(&connection) else { return Vec::new() };
-        self.totals.delivered += self.pending.delivered(&outlet.confirm());
         outlet.go_on(connection, &mut self.pending);
         let mut taken = Vec::new();
         while taken.len() < limit {

@@ -91,7 +91,7 @@ pub struct Unsubscribe {
     pub notifiers: Vec<QueueId>,
 }
 
-/// A connection that had subscribed to something has ended.
+/// A connection that had subscribed to something has ended. What it took last counts as delivered if it was `sent`.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct ConnectionClosed {
@@ -101,6 +101,8 @@ pub struct ConnectionClosed {
     pub notifiers: Option<Vec<QueueId>>,
     /// The service that it was.
     pub service: Option<ServiceId>,
+    /// Whether all that it has taken was written to its socket.
+    pub sent: bool,
 }
 
 /// Which connections do these services of notifiers have?
@@ -306,7 +308,10 @@ handle!(SubscribeService, |core, SubscribeService { connection, service }| {
 });
 handle!(AreSubscribed, |core, AreSubscribed { connection, notifiers }| core.are_subscribed(connection, &notifiers));
 handle!(Unsubscribe, |core, Unsubscribe { connection, notifiers }| core.unsubscribe(connection, &notifiers));
-handle!(ConnectionClosed, |core, ConnectionClosed { connection, notifiers, service }| {
+handle!(ConnectionClosed, |core, ConnectionClosed { connection, notifiers, service, sent }| {
+    if sent {
+        core.confirm(connection);
+    }
     core.close(connection, notifiers.as_deref(), service);
 });
 handle!(FindServices, |core, FindServices { services }| core.find_services(&services));

@@ -27,6 +27,8 @@ struct Waiting {
     notification: Notification,
     /// Whether the journal has it.
     written: bool,
+    /// Whether a connection has taken it, and not confirmed it yet.
+    taken: bool,
 }
 
 /// What waits for one notifier.
@@ -88,7 +90,7 @@ impl Pending {
         let notifier = notification.notifier;
         let number = self.next;
         self.next += 1;
-        self.all.insert(number, Waiting { notification, written: false });
+        self.all.insert(number, Waiting { notification, written: false, taken: false });
         self.unwritten.added.insert(number);
         let line = self.lines.entry(notifier).or_default();
         line.service = service;
@@ -97,21 +99,20 @@ impl Pending {
         if line.numbers.len() > self.limits.notifier.max(1)
             && let Some(oldest) = line.numbers.pop_front()
         {
-            self.forget(oldest);
-            dropped.notifier += 1;
+            dropped.notifier += self.forget(oldest);
         }
         while self.all.len() > self.limits.total.max(1) {
-            self.drop_oldest();
-            dropped.total += 1;
+            dropped.total += self.drop_oldest();
         }
         dropped
     }
 
-    fn drop_oldest(&mut self) {
-        if let Some((number, waiting)) = self.all.pop_first() {
-            self.note_removed(number, waiting.written);
-            self.leave_line(waiting.notification.notifier, number);
-        }
+    /// Answers how many were dropped that nobody has taken.
+    fn drop_oldest(&mut self) -> u64 {
+        let Some((number, waiting)) = self.all.pop_first() else { return 0 };
+        self.note_removed(number, waiting.written);
+        self.leave_line(waiting.notification.notifier, number);
+        u64::from(!waiting.taken)
     }
 
     /// Takes a notification out of its notifier's line.
@@ -127,10 +128,11 @@ impl Pending {
         }
     }
 
-    fn forget(&mut self, number: Number) {
-        if let Some(waiting) = self.all.remove(&number) {
-            self.note_removed(number, waiting.written);
-        }
+    /// Answers how many were forgotten that nobody has taken.
+    fn forget(&mut self, number: Number) -> u64 {
+        let Some(waiting) = self.all.remove(&number) else { return 0 };
+        self.note_removed(number, waiting.written);
+        u64::from(!waiting.taken)
     }
 
     fn note_removed(&mut self, number: Number, written: bool) {
@@ -140,40 +142,53 @@ impl Pending {
         }
     }
 
-    /// The first notifications for a notifier, at most `limit`.
-    pub fn peek(&self, notifier: &QueueId, limit: usize) -> Vec<(Number, Notification)> {
+    /// The first notifications for a notifier, at most `limit`: a connection takes them, and they wait here until they are
+    /// delivered.
+    pub fn take(&mut self, notifier: &QueueId, limit: usize) -> Vec<(Number, Notification)> {
         let Some(line) = self.lines.get(notifier) else { return Vec::new() };
-        let numbers = line.numbers.iter().take(limit);
-        numbers.filter_map(|number| Some((*number, self.all.get(number)?.notification.clone()))).collect()
+        let take = |number: &Number| {
+            let waiting = self.all.get_mut(number)?;
+            waiting.taken = true;
+            Some((*number, waiting.notification.clone()))
+        };
+        line.numbers.iter().take(limit).filter_map(take).collect()
     }
 
-    /// Removes notifications that were delivered; answers how many were still here.
-    pub fn delivered(&mut self, numbers: &[Number]) -> u64 {
-        let mut count = 0;
+    /// Removes notifications that were delivered, if they are still here.
+    pub fn delivered(&mut self, numbers: &[Number]) {
         for number in numbers {
             if let Some(waiting) = self.all.remove(number) {
                 self.note_removed(*number, waiting.written);
                 self.leave_line(waiting.notification.notifier, *number);
-                count += 1;
             }
         }
-        count
     }
 
-    /// Removes all that waits for a notifier; answers how many.
+    /// Notifications that were taken wait for another connection; answers how many were dropped meanwhile.
+    pub fn give_back(&mut self, numbers: &[Number]) -> u64 {
+        let mut dropped = 0;
+        for number in numbers {
+            match self.all.get_mut(number) {
+                Some(waiting) => waiting.taken = false,
+                None => dropped += 1,
+            }
+        }
+        dropped
+    }
+
+    /// Removes all that waits for a notifier; answers how many nobody has taken.
     pub fn remove(&mut self, notifier: &QueueId) -> u64 {
         let Some(line) = self.lines.remove(notifier) else { return 0 };
-        line.numbers.iter().for_each(|number| self.forget(*number));
+        let removed = line.numbers.iter().map(|number| self.forget(*number)).sum();
         self.shrink();
-        line.numbers.len() as u64
+        removed
     }
 
-    /// Removes what was sent before `before`, from the oldest on; answers how many.
+    /// Removes what was sent before `before`, from the oldest on; answers how many nobody has taken.
     pub fn expire(&mut self, before: Timestamp) -> u64 {
         let mut expired = 0;
         while self.all.first_key_value().is_some_and(|(_, waiting)| waiting.notification.timestamp < before) {
-            self.drop_oldest();
-            expired += 1;
+            expired += self.drop_oldest();
         }
         expired
     }

@@ -110,19 +110,32 @@ async fn register(cx: &JobContext, wanted: &[Wanted]) -> Result<(Vec<Subscribed>
             let _ = before.events.post(ConnectionEvent::NotifierEnded { notifier }).await;
         }
     }
-    let released: Vec<&Wanted> = wanted.iter().filter(|w| w.was.is_some() && w.was != own).collect();
-    if !released.is_empty() {
-        let found = notifications.find_services(released.iter().filter_map(|w| w.was).collect()).await?;
-        for (wanted, connection) in released.iter().zip(found) {
-            if let Some(connection) = connection.filter(|connection| connection.id != cx.me.id) {
-                let notifier = wanted.notifier;
-                let _ = connection.events.post(ConnectionEvent::NotifierEnded { notifier }).await;
-            }
-        }
-    }
+    announce_released(cx, wanted, &subscribed, own).await?;
     let epoch = service.as_ref().map(|subscribed| subscribed.epoch);
     super::deliver::announce_service_ended(service.and_then(|subscribed| subscribed.displaced)).await;
     Ok((subscribed, epoch))
+}
+
+/// Tells the services that notifiers were taken from, unless they were told that their subscriptions are.
+async fn announce_released(
+    cx: &JobContext,
+    wanted: &[Wanted],
+    subscribed: &[Subscribed],
+    own: Option<ServiceId>,
+) -> Result<(), SendError> {
+    let released = wanted.iter().zip(subscribed).filter(|(wanted, _)| wanted.was != own);
+    let (released, services): (Vec<_>, Vec<_>) = released.filter_map(|pair| Some((pair, pair.0.was?))).unzip();
+    if released.is_empty() {
+        return Ok(());
+    }
+    let found = cx.services.notifications.find_services(services).await?;
+    for ((wanted, subscribed), connection) in released.into_iter().zip(found) {
+        let told = subscribed.displaced.as_ref().map(|before| before.id);
+        if let Some(connection) = connection.filter(|found| found.id != cx.me.id && Some(found.id) != told) {
+            let _ = connection.events.post(ConnectionEvent::NotifierEnded { notifier: wanted.notifier }).await;
+        }
+    }
+    Ok(())
 }
 
 /// Which of the notifiers somebody else was later to associate with another service, or with none: where that can be.

@@ -118,8 +118,8 @@ impl Core {
             ConnectionEvent::Deleted { queue } => self.on_deleted(queue),
             ConnectionEvent::Released { queue } => self.on_released(queue),
             ConnectionEvent::NotificationsWait => self.on_notifications(),
-            ConnectionEvent::NotifierEnded { notifier } => self.on_notifier_doubt(notifier),
-            ConnectionEvent::NotifierDeleted { notifier } => self.on_notifier_ended(notifier, Notice::Deleted),
+            ConnectionEvent::NotifierEnded { notifier } => self.on_notifier_doubt(notifier, Notice::Ended),
+            ConnectionEvent::NotifierDeleted { notifier } => self.on_notifier_doubt(notifier, Notice::Deleted),
             ConnectionEvent::ServiceEnded { epoch } => self.on_service_ended(epoch),
         }
     }

@@ -1,7 +1,5 @@
 //! What a connection of a service, or of a notifier, keeps beside its subscriptions to single queues.
 
-use std::collections::BTreeSet;
-
 use super::super::doubts::Doubts;
 use super::super::outbound::Notice;
 use super::super::service::Pages;
@@ -41,10 +39,10 @@ impl NotifierSubscriptions {
 }
 
 impl Core {
-    /// A queue left the service, if this is its connection. Whether it is.
+    /// A queue left the service, if this is its connection. Whether it is, and did not know.
     pub(super) fn leave(&mut self, queue: QueueId) -> bool {
         let in_force = self.service.as_mut().filter(|service| service.in_force());
-        in_force.map(|service| service.leave(&queue)).is_some()
+        in_force.is_some_and(|service| service.leave(&queue))
     }
 
     /// This client has deleted the queue, which was one of its service or not: there is nothing to tell.
@@ -57,14 +55,9 @@ impl Core {
 
     pub(super) fn on_released(&mut self, queue: QueueId) {
         if self.service.as_ref().is_some_and(|service| service.in_force()) {
-            self.doubt(|doubts| &mut doubts.queues, queue);
+            self.doubts.get_or_insert_default().queues.insert(queue);
+            self.wake();
         }
-    }
-
-    /// Notes that something has to be asked before it is believed.
-    pub(super) fn doubt(&mut self, kind: impl FnOnce(&mut Doubts) -> &mut BTreeSet<QueueId>, id: QueueId) {
-        kind(self.doubts.get_or_insert_default()).insert(id);
-        self.wake();
     }
 
     /// Whether something has to be asked.
@@ -194,19 +187,28 @@ impl Core {
         }
     }
 
-    /// Perhaps a notifier is subscribed by somebody else now.
-    pub fn on_notifier_doubt(&mut self, notifier: QueueId) {
-        self.doubt(|doubts| &mut doubts.notifiers, notifier);
+    /// Perhaps a notifier is subscribed by somebody else now, or gone. Of both, it is gone.
+    pub fn on_notifier_doubt(&mut self, notifier: QueueId, notice: Notice) {
+        let noted = self.doubts.get_or_insert_default().notifiers.entry(notifier).or_insert(notice);
+        if notice == Notice::Deleted {
+            *noted = notice;
+        }
+        self.wake();
     }
 
     /// A notifier is subscribed by somebody else, which the client is told; or it is gone.
     pub fn on_notifier_ended(&mut self, notifier: QueueId, notice: Notice) {
-        if let Some(notifiers) = &mut self.notifiers {
-            notifiers.count = notifiers.count.saturating_sub(1);
+        let was_its = match &mut self.notifiers {
+            Some(notifiers) => {
+                notifiers.count = notifiers.count.saturating_sub(1);
+                true
+            }
+            None => self.leave(notifier),
+        };
+        if was_its {
+            self.notices.note(notifier, notice);
+            self.wake();
         }
-        self.leave(notifier);
-        self.notices.note(notifier, notice);
-        self.wake();
     }
 
     /// The client itself has removed a notifier that it had subscribed to.
