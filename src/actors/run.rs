@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use actix_rt::System;
@@ -17,11 +16,9 @@ use super::housekeeping::expire_all;
 use super::notifications::restore::Saved;
 use super::system::{ServerConfig, serve};
 use crate::cli::start::ServerSetup;
-use crate::settings::{self, MessageExpiration, Settings, StoreLocation};
+use crate::cli::store::open_store;
+use crate::settings::{MessageExpiration, Settings, StoreLocation};
 use crate::store::Store;
-use crate::store::postgres::schema::{Change, Create, Preparation, UnfinishedImport};
-use crate::store::postgres::{PostgresOptions, PostgresStore};
-use crate::store::sqlite::{SqliteOptions, SqliteStore};
 use crate::transport::accept::{AcceptOptions, Acceptor};
 use crate::transport::file_limit::raise_file_limit;
 use crate::transport::listener::any_address;
@@ -119,43 +116,6 @@ fn shutdown_signal() -> Result<impl Future<Output = ()>, RunError> {
             std::process::exit(INTERRUPTED);
         });
     })
-}
-
-fn open_store(store: &settings::Store) -> Result<Arc<dyn Store>, RunError> {
-    match &store.location {
-        StoreLocation::Memory => Ok(Arc::new(SqliteStore::open(&sqlite_options(store, None))?)),
-        StoreLocation::File(path) => Ok(Arc::new(SqliteStore::open(&sqlite_options(store, Some(path.clone())))?)),
-        StoreLocation::Postgres(database) => {
-            let options = postgres_options(store, database);
-            Ok(Arc::new(PostgresStore::open(&options, as_it_is(&mut |_| false))?))
-        }
-    }
-}
-
-/// `start` has prepared the schema: whatever it would have had to ask about in between is a reason not to run.
-fn as_it_is(confirm: &mut (dyn FnMut(Change<'_>) -> bool + Send)) -> Preparation<'_> {
-    Preparation { create: Create::Never, unfinished_import: UnfinishedImport::Refuse, confirm }
-}
-
-fn postgres_options(store: &settings::Store, database: &settings::Database) -> PostgresOptions {
-    PostgresOptions {
-        pool_size: database.pool_size,
-        deleted_ttl: database.deleted_ttl,
-        message_queue_quota: store.message_queue_quota,
-        ..PostgresOptions::new(database.options.clone())
-    }
-}
-
-fn sqlite_options(store: &settings::Store, path: Option<PathBuf>) -> SqliteOptions {
-    SqliteOptions {
-        path,
-        sync: match store.sync {
-            settings::Sync::Full => crate::store::sqlite::Sync::Full,
-            settings::Sync::Normal => crate::store::sqlite::Sync::Normal,
-        },
-        message_queue_quota: store.message_queue_quota,
-        ..SqliteOptions::default()
-    }
 }
 
 fn server_config(setup: ServerSetup, store: Arc<dyn Store>) -> Result<ServerConfig, RunError> {

@@ -95,8 +95,7 @@ pub fn adopt_files(paths: &Paths, decisions: Decisions, console: &mut Console<'_
         return Err(failure.into());
     }
     console.say(format_args!("Imported {}", import::counts(&tally)))?;
-    rename_originals(paths, console)?;
-    import::note_notifications(paths, console)
+    rename_originals(paths, console)
 }
 
 /// Refuses a start that would leave the messages of a journal directory behind. Changes nothing; answers what would be
@@ -148,8 +147,7 @@ pub fn adopt_journal(
     write_marker(paths, std::iter::once(&*journal))?;
     sink.finish()?;
     console.say(format_args!("Imported {} messages", tally.messages))?;
-    rename_originals(paths, console)?;
-    import::note_notifications(paths, console)
+    rename_originals(paths, console)
 }
 
 fn refuse_messages(journal: &Path) -> CommandError {

@@ -8,7 +8,7 @@ use super::error::CommandError;
 use super::replay::replay;
 use super::transfer::{Tally, move_all};
 use crate::settings::Paths;
-use crate::store::files::{JournalDirectory, MessageLog, NOTIFICATION_LOG, QueueLog, is_store_log_present};
+use crate::store::files::{JournalDirectory, MessageLog, QueueLog, is_store_log_present};
 use crate::store::transfer::{Item, Put, Sink, Source, TransferError, file};
 
 /// Where the Haskell server has kept messages.
@@ -164,21 +164,6 @@ pub fn back_up<'a>(paths: impl Iterator<Item = &'a Path>, console: &mut Console<
     for path in paths.filter(|path| path.symlink_metadata().is_ok()) {
         let backup = file::back_up(path)?;
         console.say(format_args!("{} is kept as {}", path.display(), backup.display()))?;
-    }
-    Ok(())
-}
-
-/// What is not imported, if it is there.
-///
-/// # Errors
-/// The terminal failed.
-pub fn note_notifications(paths: &Paths, console: &mut Console<'_>) -> Result<(), CommandError> {
-    let log = paths.log.join(NOTIFICATION_LOG);
-    if file::is_present(&log) {
-        console.say(format_args!(
-            "note: {} is left as it is: this version does not deliver notifications yet",
-            log.display()
-        ))?;
     }
     Ok(())
 }

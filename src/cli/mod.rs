@@ -20,6 +20,7 @@ mod logging;
 pub mod options;
 mod replay;
 pub mod start;
+pub mod store;
 mod template;
 #[cfg(test)]
 mod tests;

@@ -390,7 +390,8 @@ impl Core {
 
     /// A connection whose window has ended: it is to be told that something waits.
     pub fn end_window(&mut self, now: Instant) -> Option<ConnectionRef> {
-        let (_, connection) = self.windows.pop_front_if(|(at, _)| *at <= now)?;
+        self.windows.front().filter(|(at, _)| *at <= now)?;
+        let (_, connection) = self.windows.pop_front()?;
         self.outlets.get(&connection).map(|outlet| Arc::clone(&outlet.connection))
     }
 

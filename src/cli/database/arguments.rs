@@ -11,7 +11,7 @@ pub struct DatabaseArguments {
     /// What to do
     #[arg(value_name = "COMMAND")]
     pub action: Action,
-    /// What to move: the same as --table
+    /// What to move: the same as --table; not for check
     #[arg(value_name = "TABLE")]
     pub what: Option<Table>,
     /// What to move (default: all)
@@ -36,6 +36,9 @@ pub struct DatabaseArguments {
     /// Leave out damaged lines and messages of queues that do not exist
     #[arg(long)]
     pub skip_warnings: bool,
+    /// Of a check: set right what differs
+    #[arg(long)]
+    pub repair: bool,
     /// Ask nothing
     #[arg(short = 'y', long)]
     pub yes: bool,
@@ -57,6 +60,8 @@ pub enum Action {
     Export,
     /// Say how to delete the schema.
     Delete,
+    /// Count the queues of each service again, and compare with what is kept.
+    Check,
 }
 
 /// What to move.

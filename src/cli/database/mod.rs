@@ -1,9 +1,11 @@
-//! `smp-server database`: moving queues and messages between the Haskell server's files, the embedded store and PostgreSQL.
+//! `smp-server database`: moving queues and messages between the Haskell server's files, the embedded store and PostgreSQL;
+//! and checking the store that the server runs on.
 //!
 //! Nothing is begun before it is known that it can be finished: what is there and what is not, that no server runs, and that
 //! every line can be read. An import renames what it has imported; an export leaves what it has exported.
 
 mod arguments;
+mod check;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,12 @@ pub fn database(
     console: &mut Console<'_>,
 ) -> Result<(), CommandError> {
     super::require_installation(paths)?;
+    if arguments.action == Action::Check {
+        return check::check(paths, environment, arguments.repair, console);
+    }
+    if arguments.repair {
+        return Err(CommandError::refused("--repair is an option of `smp-server database check` only"));
+    }
     let connector = connector(paths, environment, arguments)?;
     if arguments.action == Action::Delete {
         return delete(&connector, console);
@@ -48,7 +56,6 @@ pub fn database(
     if arguments.action == Action::Import {
         import::back_up(plan.originals(), console)?;
     }
-    import::note_notifications(paths, console)?;
     Ok(console.say(plan.advice(on_database))?)
 }
 

@@ -155,6 +155,8 @@ impl Sink for SqliteSink {
 
     fn finish(self: Box<Self>) -> Result<(), TransferError> {
         let SqliteSink { connection, path, import, _lock, .. } = *self;
+        // A queue may have come before its service.
+        services::recount(&connection).map_err(failed(&import))?;
         connection
             .execute_batch("DROP TABLE IF EXISTS transfer; COMMIT; PRAGMA journal_mode = DELETE")
             .map_err(failed(&import))?;
