@@ -85,20 +85,21 @@ impl ServiceSubscription {
         self.queues
     }
 
-    /// A command that subscribes begins: that an earlier subscription ended need not be told any more.
+    /// A command that subscribes begins.
     pub fn begin(&mut self) {
         self.pending.get_or_insert(None);
-        if let Some(before) = self.ended.take() {
-            self.queues = before;
-        }
     }
 
-    /// The registry has it. `Ended` when another connection has taken over already.
+    /// The registry has it. `Ended` when another connection has taken over already. An earlier subscription may have ended
+    /// meanwhile, of which the client is to be told before the answer.
     pub fn confirm(&mut self, epoch: Epoch) -> Confirmed {
         let Some(ended) = self.pending.take() else {
             // Confirmed by another command of the same block already.
             return if self.epoch == Some(epoch) { Confirmed::InForce } else { Confirmed::Ended };
         };
+        if self.epoch.is_some() && self.epoch <= ended {
+            self.end();
+        }
         self.epoch = Some(epoch);
         match ended.is_some_and(|ended| ended >= epoch) {
             true => {
@@ -138,7 +139,8 @@ impl ServiceSubscription {
         self.complete = false;
         self.pages = Pages::Done;
         self.left = VecDeque::new();
-        self.ended = Some(std::mem::replace(&mut self.queues, NONE));
+        let queues = std::mem::replace(&mut self.queues, NONE);
+        self.ended.get_or_insert(queues);
     }
 
     /// What `ENDS` is to say, if it was not said yet.
@@ -231,17 +233,20 @@ mod tests {
     }
 
     #[test]
-    fn who_subscribes_again_is_not_told_that_an_earlier_subscription_ended() {
+    fn who_subscribes_again_is_told_that_an_earlier_subscription_ended() {
         let mut subscription = subscription();
         subscription.begin();
         subscription.confirm(Epoch(1));
+        subscription.join(&QUEUE);
         subscription.begin();
         assert!(!subscription.on_ended(Epoch(1)));
         assert_eq!(subscription.confirm(Epoch(3)), Confirmed::InForce);
-        assert!(!subscription.has_ended());
+        assert_eq!(subscription.take_ended().map(|queues| queues.count), Some(1));
         assert!(subscription.on_ended(Epoch(3)));
         subscription.begin();
-        assert_eq!(subscription.take_ended(), None);
+        assert_eq!(subscription.take_ended(), Some(NONE));
+        assert_eq!(subscription.confirm(Epoch(4)), Confirmed::InForce);
+        assert!(!subscription.has_ended());
     }
 
     #[test]

@@ -91,8 +91,8 @@ fn begin(cx: &JobContext, segment: &Segment) -> Vec<Wanted> {
             wanted.push(Wanted { position, notifier, associated, was });
         }
     }
-    if let Some(service) = cx.core.borrow_mut().service.as_mut().filter(|_| !wanted.is_empty()) {
-        service.begin();
+    if !wanted.is_empty() {
+        cx.core.borrow_mut().begin_service();
     }
     wanted
 }

@@ -53,8 +53,9 @@ async fn subscribe_service(
         if service.is_complete() {
             return Ok((service.queues(), None));
         }
-        service.begin();
-        (service.id, service.role)
+        let (id, role) = (service.id, service.role);
+        core.begin_service();
+        (id, role)
     };
     let epoch = register(cx, id, role).await.map_err(|_| ErrorType::Internal)?;
     let queues = cx.services.store.service_queues(id, role).await.map_err(|failure| store_error(cx, &failure))?;

@@ -61,8 +61,8 @@ fn begin(cx: &JobContext, segment: &mut Segment) -> Vec<Wanted> {
             }
         }
     }
-    if let Some(service) = core.service.as_mut().filter(|_| !wanted.is_empty()) {
-        service.begin();
+    if !wanted.is_empty() {
+        core.begin_service();
     }
     wanted
 }

@@ -97,10 +97,24 @@ impl Core {
         self.wake();
     }
 
+    /// A command that subscribes the service begins. That an earlier subscription has ended is told first: what is sent
+    /// after the answer is sent for the new one.
+    pub fn begin_service(&mut self) {
+        self.tell_service_ended();
+        if let Some(service) = &mut self.service {
+            service.begin();
+        }
+    }
+
     /// The registry has this connection as that of its service. `Ended` when another one has taken over already.
     pub fn confirm_service(&mut self, epoch: Epoch) -> Confirmed {
         let Some(service) = &mut self.service else { return Confirmed::Ended };
         let confirmed = service.confirm(epoch);
+        if confirmed == Confirmed::InForce && service.has_ended() {
+            self.subscriptions.serve_no_more();
+            self.tell_service_ended();
+        }
+        let Some(service) = &self.service else { return Confirmed::Ended };
         match (confirmed, service.role) {
             (Confirmed::Ended, _) => self.end_service(),
             (Confirmed::InForce, ServiceRole::Messaging) => self.subscriptions.serve(),
@@ -151,9 +165,10 @@ impl Core {
 
     /// `ENDS`, if the service's subscription has ended.
     pub(super) fn flush_service_notice(&mut self) -> bool {
-        if self.outbound.room() == 0 {
-            return false;
-        }
+        self.outbound.room() > 0 && self.tell_service_ended()
+    }
+
+    fn tell_service_ended(&mut self) -> bool {
         let Some(service) = &mut self.service else { return false };
         let Some(queues) = service.take_ended() else { return false };
         let answer = (CorrelationId::NONE, EntityId(service.id.into()), Response::Ends(queues));
