@@ -19,6 +19,5 @@ mod logs;
 mod migration;
 mod notification_load;
 mod service_load;
-mod services_soak;
 mod soak;
 mod support;
