@@ -5,8 +5,12 @@ mod backpressure;
 mod commands;
 mod looking;
 mod peer;
+mod service;
+mod services;
+pub(crate) mod store;
 mod subscriptions;
 mod unreadable;
 
 use self::peer::Peer;
 pub(crate) use self::peer::World;
+pub(crate) use self::service::Service;
