@@ -279,9 +279,14 @@ impl Peer {
         let ids = self.put(asks);
         let mut answers = Vec::new();
         for id in ids {
-            answers.push(self.next_where(|t| t.correlation_id == id).await.response.unwrap());
+            answers.push(self.answer(&id).await);
         }
         answers
+    }
+
+    /// The answer to a command that was put; events are kept.
+    pub async fn answer(&self, id: &CorrelationId) -> Response {
+        self.next_where(|t| t.correlation_id == *id).await.response.unwrap()
     }
 
     pub async fn ask(&self, entity: EntityId, key: Option<&PrivateAuthKey>, command: Command) -> Response {
@@ -315,7 +320,7 @@ impl Peer {
         let authorize = |_: &[u8]| (authorization.clone(), None);
         batch.push(|out| encode_command(&self.params, &id, entity, command, authorize, out)).unwrap();
         batch.finish().into_iter().for_each(|payload| self.put_payload(payload.into()));
-        self.next_where(|t| t.correlation_id == id).await.response.unwrap()
+        self.answer(&id).await
     }
 
     /// The next event, whatever it is about.

@@ -143,19 +143,6 @@ async fn a_message_that_was_perhaps_stored_is_looked_for() {
     }
 }
 
-#[actix::test]
-async fn a_queue_that_was_perhaps_deleted_is_looked_for() {
-    let store = DirectedStore::new();
-    let world = World::on(store.clone(), |_| {});
-    let ((session, mut queues), other) = (serving(&world, 2).await, world.connect());
-    store.fail_when_done(Call::Apply, StoreError::Failed("the connection broke".into()));
-    let queue = queues.remove(0);
-    let answer = other.ask(queue.recipient(), Some(&queue.key), crate::protocol::command::Command::Del).await;
-    assert_eq!(answer, Response::Err(ErrorType::Store("failed".into())));
-    assert_eq!(session.event().await, (queue.recipient(), Response::Deld));
-    session.serve(queues_with(&queues)).await;
-}
-
 /// A message that was on its way when its queue left the service is not the service's.
 #[actix::test]
 async fn what_was_sent_to_a_queue_before_it_left_the_service_is_not_delivered_after() {

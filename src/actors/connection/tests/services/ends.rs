@@ -2,13 +2,20 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::super::peer::{Queue, send, until};
 use super::super::service::{NOTHING, Service, queues_with};
+use super::super::store::{Call, DirectedStore};
 use super::super::{Peer, World};
-use crate::protocol::EntityId;
-use crate::protocol::command::ServiceQueues;
+use crate::actors::connection::subscription::Delivered;
+use crate::actors::connection::{ConnectionEvent, Delivery};
+use crate::actors::registry::Epoch;
+use crate::protocol::command::{Command, ServiceQueues};
+use crate::protocol::error::ErrorType;
 use crate::protocol::handshake::ServiceRole::Messaging;
 use crate::protocol::response::Response;
+use crate::protocol::{EntityId, MessageId};
 
 async fn message_of(peer: &Peer, queue: &Queue) {
     let (entity, response) = peer.event().await;
@@ -82,7 +89,7 @@ async fn it_says_what_came_and_left_since_the_subscription() {
     client.subscribe(&queues.remove(0)).await;
     assert_eq!(old.event().await.1, Response::End);
     let (by_other, by_itself) = (queues.remove(0), queues.remove(0));
-    let del = crate::protocol::command::Command::Del;
+    let del = Command::Del;
     assert_eq!(client.ask(by_other.recipient(), Some(&by_other.key), del.clone()).await, Response::Ok);
     assert_eq!(old.event().await.1, Response::Deld);
     assert_eq!(old.ask(by_itself.recipient(), Some(&by_itself.key), del).await, Response::Ok);
@@ -109,7 +116,7 @@ async fn what_was_not_acknowledged_is_delivered_again_to_the_successor_and_canno
     message_of(&new, &queue).await;
     assert_eq!(new.event().await.1, Response::Alls);
     assert_eq!(ended(&old).await, queues_with([&queue]));
-    assert_eq!(old.acknowledge(&queue).await, Response::Err(crate::protocol::error::ErrorType::NoMsg));
+    assert_eq!(old.acknowledge(&queue).await, Response::Err(ErrorType::NoMsg));
     assert_eq!(new.acknowledge(&queue).await, Response::Ok);
 }
 
@@ -187,26 +194,30 @@ async fn services_take_over_their_own_subscriptions_only() {
     assert_ne!(strangers.0.as_service.as_ref().unwrap().id(), EntityId(service.id.into()));
 }
 
-/// The message was stored for the connection before, and comes to it late.
+/// Whoever found the connection before in the registry tells it late.
 #[actix::test]
-async fn a_message_that_comes_late_is_dropped_by_the_one_before_and_found_by_the_successor() {
-    let world = World::new();
+async fn what_is_told_to_the_one_before_after_its_end_is_of_no_use() {
+    let store = DirectedStore::new();
+    let world = World::on(store.clone(), |_| {});
     let (service, sender) = (world.service(Messaging).await, world.connect());
     let queue = world.stored_queues(Some(&service), 1).await.remove(0);
-    let old = serving(&world, &service, queues_with([&queue])).await;
-    let new = world.connect_service(&service);
-    // The old one is what the sender finds, as the registry is asked by both at the same time.
-    sender.put(&[(queue.sender(), None, send(b"late"))]);
-    new.put_service_subscription(NOTHING);
-    assert_eq!(sender.gather(1).await[0].response, Ok(Response::Ok));
-    let mut came = Vec::new();
-    while came.len() < 3 {
-        came.extend(new.gather(1).await.remove(0).response);
+    let all = queues_with([&queue]);
+    let (old, new) = (serving(&world, &service, all).await, serving(&world, &service, all).await);
+    assert_eq!(ended(&old).await, all);
+    assert_eq!(sender.ask(queue.sender(), None, send(b"late")).await, Response::Ok);
+    message_of(&new, &queue).await;
+    store.asked(Call::FirstMessages);
+    let (queue, message) = (queue.id(), Delivered { id: MessageId([1; 24]), sequence: 1 });
+    for event in [
+        ConnectionEvent::Deliver(Delivery { queue, message, body: Bytes::new() }),
+        ConnectionEvent::Doubt { queue },
+        ConnectionEvent::Released { queue },
+        ConnectionEvent::Deleted { queue },
+        ConnectionEvent::ServiceEnded { epoch: Epoch(1) },
+    ] {
+        let told = format!("{event:?}");
+        old.handle.events.post(event).await.unwrap();
+        old.is_told_nothing().await;
+        assert_eq!(store.calls(Call::FirstMessages), 0, "{told}");
     }
-    assert!(came.contains(&Response::Alls) && came.iter().any(|response| matches!(response, Response::Msg { .. })));
-    new.is_told_nothing().await;
-    // Whatever came to the old one before its end is not acknowledged by it.
-    old.quiesce().await;
-    let told = old.take_received();
-    assert!(matches!(told.last().map(|t| &t.response), Some(Ok(Response::Ends(_)))), "{told:?}");
 }

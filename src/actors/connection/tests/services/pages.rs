@@ -8,11 +8,11 @@ use super::super::service::{Service, UNKNOWN, queues_with};
 use super::super::store::{Call, DirectedStore};
 use super::super::{Peer, World};
 use crate::actors::connection::fetch::PAGE;
-use crate::protocol::EntityId;
 use crate::protocol::command::Command;
 use crate::protocol::error::ErrorType;
 use crate::protocol::handshake::ServiceRole::Messaging;
 use crate::protocol::response::Response;
+use crate::protocol::{CorrelationId, EntityId};
 use crate::store::{Op, StoreError};
 
 /// A service whose queues each have a message waiting.
@@ -23,11 +23,22 @@ async fn waiting(world: &World, count: usize) -> (Service, Vec<Queue>) {
     (service, queues)
 }
 
-/// The queues whose messages come, each once, until `ALLS`; what else comes.
+/// Subscribes, and reads nothing: as much waits as there is room for.
+async fn begin_unread(session: &Peer) {
+    session.block(true);
+    session.put_service_subscription(UNKNOWN);
+    until("no more room", || session.core.borrow().outbound.room() == 0).await;
+}
+
+/// The queues whose messages come, each once, until `ALLS`; what else comes, but for answers.
 async fn all_that_comes(session: &Peer) -> (HashSet<EntityId>, Vec<(EntityId, Response)>) {
     let (mut came, mut others) = (HashSet::new(), Vec::new());
     loop {
-        match session.event().await {
+        let next = session.gather(1).await.remove(0);
+        if next.correlation_id != CorrelationId::NONE {
+            continue;
+        }
+        match (next.entity_id, next.response.unwrap()) {
             (entity, Response::Alls) => {
                 assert_eq!(entity, EntityId::NONE);
                 return (came, others);
@@ -69,9 +80,7 @@ async fn a_client_that_does_not_read_holds_back_the_messages_and_the_next_page()
     let world = World::on(store.clone(), |settings| settings.client_blocks = 4);
     let (service, queues) = waiting(&world, PAGE + 1).await;
     let session = world.connect_service(&service);
-    session.block(true);
-    session.put_service_subscription(UNKNOWN);
-    until("no more room", || session.core.borrow().outbound.room() == 0).await;
+    begin_unread(&session).await;
     for _ in 0..20 {
         settle().await;
         let core = session.core.borrow();
@@ -118,9 +127,7 @@ async fn messages_that_come_while_it_is_looked_come_once() {
     let (service, queues) = waiting(&world, 30).await;
     let empty = world.stored_queues(Some(&service), 10).await;
     let (session, sender) = (world.connect_service(&service), world.connect());
-    session.block(true);
-    session.put_service_subscription(UNKNOWN);
-    until("no more room", || session.core.borrow().outbound.room() == 0).await;
+    begin_unread(&session).await;
     let sends: Vec<Ask<'_>> =
         queues.iter().chain(&empty).map(|queue| (queue.sender(), None, send(b"meanwhile"))).collect();
     assert_eq!(sender.ask_all(&sends).await, vec![Response::Ok; 40]);
@@ -136,14 +143,12 @@ async fn messages_that_come_while_it_is_looked_come_once() {
 #[actix::test]
 async fn a_queue_that_is_subscribed_by_itself_while_it_waits_comes_once_and_is_waited_for() {
     let world = World::with(|settings| settings.client_blocks = 4, 128);
-    let (service, queues) = waiting(&world, 30).await;
+    let (service, mut queues) = waiting(&world, 30).await;
+    queues.sort_by_key(Queue::id);
     let session = world.connect_service(&service);
-    session.block(true);
-    session.put_service_subscription(UNKNOWN);
-    until("no more room", || session.core.borrow().outbound.room() == 0).await;
-    let sub = (queues[0].recipient(), Some(&queues[0].key), Command::Sub);
-    let last = (queues[29].recipient(), Some(&queues[29].key), Command::Sub);
-    session.put(&[sub, last]);
+    begin_unread(&session).await;
+    // Those that come last are not delivered yet.
+    session.put(&[28, 29].map(|place: usize| (queues[place].recipient(), Some(&queues[place].key), Command::Sub)));
     session.block(false);
     let (came, others) = all_that_comes(&session).await;
     assert_eq!((came, others), (recipients(&queues), vec![]));
@@ -156,9 +161,7 @@ async fn queues_that_leave_or_are_deleted_while_they_wait_do_not_hold_up_the_end
     let (service, mut queues) = waiting(&world, 30).await;
     queues.sort_by_key(Queue::id);
     let (session, client) = (world.connect_service(&service), world.connect());
-    session.block(true);
-    session.put_service_subscription(UNKNOWN);
-    until("no more room", || session.core.borrow().outbound.room() == 0).await;
+    begin_unread(&session).await;
     // Those that come last are not delivered yet.
     let (released, deleted) = (&queues[28], &queues[29]);
     client.subscribe(released).await;
@@ -210,7 +213,7 @@ async fn a_store_that_fails_is_asked_again_a_second_later() {
         session.is_told_nothing().await;
         assert_eq!(store.asked(call).len(), 1, "it is not asked again at once");
         store.work(call);
-        tokio::time::advance(Duration::from_secs(1)).await;
+        tokio::time::advance(Duration::from_millis(1001)).await;
     }
     assert_eq!(all_that_comes(&session).await, (recipients(&queues), vec![]));
 }
@@ -220,9 +223,7 @@ async fn who_is_taken_over_from_meanwhile_gets_no_more_and_the_successor_gets_al
     let world = World::with(|settings| settings.client_blocks = 4, 128);
     let (service, queues) = waiting(&world, 30).await;
     let (old, new) = (world.connect_service(&service), world.connect_service(&service));
-    old.block(true);
-    old.put_service_subscription(UNKNOWN);
-    until("no more room", || old.core.borrow().outbound.room() == 0).await;
+    begin_unread(&old).await;
     new.serve(queues_with(&queues)).await;
     assert_eq!(all_that_comes(&new).await, (recipients(&queues), vec![]));
     old.quiesce_unread().await;
@@ -236,7 +237,8 @@ async fn who_is_taken_over_from_meanwhile_gets_no_more_and_the_successor_gets_al
         }
     }
     assert!(before <= 5, "{before} messages were on their way");
-    old.is_told_nothing().await;
+    old.quiesce().await;
+    assert!(old.take_received().iter().all(|t| t.correlation_id != CorrelationId::NONE));
 }
 
 #[actix::test]
