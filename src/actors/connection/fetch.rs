@@ -85,7 +85,7 @@ fn deliver(cx: &JobContext, queues: Vec<QueueId>, looked: Vec<Looked>) {
                 let FirstMessage { message, dh_secret } = *first;
                 let noted = Delivered { id: message.id, sequence: message.sequence };
                 let body = encrypt_stored(&message, &dh_secret);
-                core.deliver(Delivery { queue, message: noted, body }, Source::Read);
+                core.deliver(Delivery { queue, message: noted, body }, Source::Fetched);
             }
         }
     }

@@ -15,6 +15,7 @@
 mod block;
 pub mod core;
 mod deliver;
+mod delivered;
 mod doubts;
 pub mod encode;
 pub mod event;

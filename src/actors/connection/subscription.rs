@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+pub use super::delivered::{Acknowledging, Confirmed, Delivered, Offer, Prohibited, Source, Use};
 use crate::actors::registry::{Epoch, QueueMap};
 use crate::protocol::{MessageId, QueueId};
 
@@ -28,15 +29,6 @@ enum State {
     Got,
 }
 
-/// A delivered message that is not acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivered {
-    /// Its ID.
-    pub id: MessageId,
-    /// Its number within the queue.
-    pub sequence: u64,
-}
-
 /// One subscription.
 #[derive(Debug)]
 struct Subscription {
@@ -46,72 +38,21 @@ struct Subscription {
     /// be from before the subscription, and only the store can tell.
     acknowledged: Option<u64>,
     fetch: bool,
+    /// The store is being asked for it.
+    asked: bool,
     /// It was found when the waiting messages of a service were looked for, and is not done yet.
     paged: bool,
 }
 
 impl Subscription {
     fn new(state: State) -> Self {
-        Subscription { state, delivered: None, acknowledged: None, fetch: false, paged: false }
+        Subscription { state, delivered: None, acknowledged: None, fetch: false, asked: false, paged: false }
     }
 
     /// Whether what there is for it may be sent.
     fn is_in_force(&self) -> bool {
         matches!(self.state, State::Active { .. } | State::Service)
     }
-}
-
-/// Where a message that is offered comes from.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub enum Source {
-    /// Its sender's connection, which may have taken its time.
-    Pushed,
-    /// The store, which had it as the queue's first.
-    Read,
-}
-
-/// What to do with a message that is offered for delivery.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub enum Offer {
-    /// Send it: it is noted as delivered.
-    Deliver,
-    /// Not now: ask the store again when the connection can take it.
-    Later,
-    /// Not at all: not subscribed, another message is unacknowledged, or it was acknowledged before.
-    Drop,
-}
-
-/// Outcome of a confirmed subscription.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub enum Confirmed {
-    /// In force.
-    InForce,
-    /// It was taken over before it was confirmed: `END` follows its `SOK`.
-    Ended,
-}
-
-/// What `ACK` acknowledges.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub struct Acknowledging {
-    /// The message.
-    pub message: Delivered,
-    /// It was got by `GET`: the next message is not sent in the answer.
-    pub got: bool,
-}
-
-/// A queue is used by both `SUB` and `GET` on one connection.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub struct Prohibited;
-
-/// How a queue is used, for `QUE`.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub struct Use {
-    /// By `GET`.
-    pub got: bool,
-    /// A message waits for room in the outbound queue.
-    pub waiting: bool,
-    /// The unacknowledged message.
-    pub delivered: Option<MessageId>,
 }
 
 /// All subscriptions of a connection.
@@ -263,6 +204,10 @@ impl Subscriptions {
             self.queues.entry(queue).or_insert_with(|| Subscription::new(State::Service));
         }
         let Some(subscription) = self.queues.get_mut(&queue) else { return Offer::Drop };
+        if source == Source::Fetched && !std::mem::take(&mut subscription.asked) {
+            // Read for a subscription that has ended meanwhile. This one asks itself.
+            return Offer::Drop;
+        }
         let stale = subscription.acknowledged.is_some_and(|acknowledged| message.sequence <= acknowledged);
         if subscription.delivered.is_some() || stale || subscription.state == State::Got {
             return Offer::Drop;
@@ -386,7 +331,10 @@ impl Subscriptions {
             let Some(subscription) = self.queues.get_mut(&queue) else { continue };
             subscription.fetch = false;
             match subscription.delivered {
-                None => taken.push(queue),
+                None => {
+                    subscription.asked = true;
+                    taken.push(queue);
+                }
                 Some(_) => self.paged -= usize::from(std::mem::take(&mut subscription.paged)),
             }
         }
@@ -413,7 +361,7 @@ impl Subscriptions {
 
 #[cfg(test)]
 mod tests {
-    use super::Source::{Pushed, Read};
+    use super::Source::{Fetched, Pushed, Read};
     use super::*;
 
     fn queue() -> QueueId {
@@ -463,6 +411,19 @@ mod tests {
         s.restore(queue(), acknowledging.message);
         assert_eq!(s.offer(queue(), message(4), Read, true), Offer::Drop);
         assert_eq!(s.acknowledge(queue(), Some(message(3).id)).map(|a| a.message), Some(message(3)));
+    }
+
+    #[test]
+    fn what_was_fetched_for_a_subscription_that_has_ended_is_not_for_its_successor() {
+        let mut s = Subscriptions::default();
+        s.serve();
+        s.page(queue());
+        assert_eq!(s.take_wanted(10), [queue()]);
+        s.forget(queue());
+        s.suspect(queue());
+        assert_eq!(s.offer(queue(), message(1), Fetched, true), Offer::Drop, "the queue had left the service");
+        assert_eq!(s.take_wanted(10), [queue()]);
+        assert_eq!(s.offer(queue(), message(1), Fetched, true), Offer::Deliver);
     }
 
     #[test]

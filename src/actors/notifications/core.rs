@@ -1,6 +1,6 @@
 //! Who is to be notified, and when: the pure part. Time comes in with each call.
 //!
-//! A connection has an [`Outlet`] only while something waits for it. Its life: the first notification opens a window; at
+//! A connection has an outlet only while something waits for it. Its life: the first notification opens a window; at
 //! the window's end the connection is told that something waits; it takes parts of it, each of which confirms that the part
 //! before was sent, until nothing is left. What was taken and not confirmed still waits: a connection that ends loses
 //! nothing.
@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::pending::{Dropped, Limits, Listed, Number, Pending};
+use super::outlet::Outlet;
+use super::pending::{Dropped, Limits, Listed, Pending};
 use crate::actors::registry::{
     ConnectionId, ConnectionRef, DisplacedService, QueueMap, ServiceConnections, ServiceSubscribed,
 };
@@ -27,60 +28,6 @@ enum Subscriber {
     /// The connection of a service that the notifier was associated with not long ago: a notification that was on its way
     /// then does not know it.
     Service(ServiceId),
-}
-
-/// The connection that something waits for.
-#[derive(Debug)]
-struct Outlet {
-    connection: ConnectionRef,
-    /// Notifiers for which something waits, each once.
-    ready: VecDeque<QueueId>,
-    /// What was taken last, and not confirmed.
-    taken: Vec<Number>,
-    /// For whom that was.
-    taken_for: Vec<QueueId>,
-}
-
-impl Outlet {
-    fn new(connection: &ConnectionRef) -> Self {
-        Outlet { connection: Arc::clone(connection), ready: VecDeque::new(), taken: Vec::new(), taken_for: Vec::new() }
-    }
-
-    /// What was taken was sent.
-    fn confirm(&mut self) -> Vec<Number> {
-        std::mem::take(&mut self.taken)
-    }
-
-    /// Notifiers that were taken from are first in line with what is left of theirs.
-    fn go_on(&mut self, own: ConnectionId, pending: &mut Pending) {
-        for notifier in std::mem::take(&mut self.taken_for).into_iter().rev() {
-            if let Some(line) = pending.line(&notifier)
-                && line.listed == Listed::TakenBy(own)
-            {
-                line.listed = Listed::With(own);
-                self.ready.push_front(notifier);
-            }
-        }
-    }
-
-    /// Takes what waits for a notifier, if it still stands in this line.
-    fn take_for(
-        &mut self,
-        own: ConnectionId,
-        notifier: QueueId,
-        pending: &mut Pending,
-        limit: usize,
-    ) -> Vec<Notification> {
-        match pending.line(&notifier) {
-            Some(line) if line.listed == Listed::With(own) => line.listed = Listed::TakenBy(own),
-            // Removed, dropped or gone to another connection meanwhile.
-            _ => return Vec::new(),
-        }
-        self.taken_for.push(notifier);
-        let (numbers, taken): (Vec<Number>, Vec<Notification>) = pending.take(&notifier, limit).into_iter().unzip();
-        self.taken.extend(numbers);
-        taken
-    }
 }
 
 /// A connection that subscribes, or whose service does.

@@ -13,6 +13,7 @@
 pub mod core;
 mod handle;
 pub mod journal;
+mod outlet;
 pub mod pending;
 pub mod restore;
 #[cfg(test)]

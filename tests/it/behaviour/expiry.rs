@@ -1,5 +1,7 @@
 //! Messages that nobody reads in time.
 
+use std::time::Duration;
+
 use smp_server::client::NewQueue;
 
 use crate::support::{Store, for_each_store, until};
@@ -34,6 +36,8 @@ async fn old_messages_of_a_queue_are_deleted_when_one_is_sent_to_it(store: Store
     let queue = NewQueue::messaging().only_created().create(&mut client).await.unwrap();
     let mut sent = 0;
     until("the first messages to expire", async || {
+        // Fewer than the quota in the second that it takes.
+        tokio::time::sleep(Duration::from_millis(50)).await;
         queue.sender().send(&mut client, b"message").await.unwrap();
         sent += 1;
         queue.info(&mut client).await.unwrap().size < sent

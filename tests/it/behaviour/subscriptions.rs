@@ -85,23 +85,27 @@ async fn one_message_at_a_time_is_delivered_and_never_again_after_its_ack(store:
     let (mut recipient, mut sending) = (relay.connect().await, relay.connect().await);
     let (queue, sender) = secured(&mut recipient).await;
     let bodies: Vec<[u8; 1]> = (0..60).map(|n| [n]).collect();
-    let requests: Vec<_> = bodies.iter().map(|body| sender.message(Default::default(), body)).collect();
-    // Sent in blocks of one, so that they come while others are acknowledged.
-    for request in requests {
-        sending.submit(&[request]).await.unwrap();
-    }
+    // One at a time, so that they come while others are acknowledged.
+    let sends = async {
+        for body in &bodies {
+            sender.send(&mut sending, body).await.unwrap();
+        }
+    };
     let mut received = Vec::new();
     let mut next = None;
-    while received.len() < bodies.len() {
-        let message = match next.take() {
-            Some(message) => message,
-            None => queue.message(&mut recipient).await.unwrap(),
-        };
-        recipient.ping().await.unwrap();
-        assert_eq!(recipient.waiting_event(), None, "another one before the ACK");
-        received.extend(body_of(&message).first().map(|n| [*n]));
-        next = queue.acknowledge(&mut recipient, &message.id.0).await.unwrap();
-    }
+    let takes = async {
+        while received.len() < bodies.len() {
+            let message = match next.take() {
+                Some(message) => message,
+                None => queue.message(&mut recipient).await.unwrap(),
+            };
+            recipient.ping().await.unwrap();
+            assert_eq!(recipient.waiting_event(), None, "another one before the ACK");
+            received.extend(body_of(&message).first().map(|n| [*n]));
+            next = queue.acknowledge(&mut recipient, &message.id.0).await.unwrap();
+        }
+    };
+    tokio::join!(sends, takes);
     assert_eq!(received, bodies);
     recipient.ping().await.unwrap();
     assert_eq!((next, recipient.waiting_event()), (None, None), "nothing comes twice");
