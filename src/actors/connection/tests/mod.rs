@@ -4,6 +4,7 @@ mod authorization;
 mod backpressure;
 mod commands;
 mod looking;
+mod notifications;
 mod peer;
 mod service;
 mod services;

@@ -128,6 +128,8 @@ pub struct Wire {
     to_peer: RefCell<VecDeque<Vec<u8>>>,
     /// The peer takes nothing.
     blocked: Cell<bool>,
+    /// Payloads after which the peer takes nothing.
+    takes: Cell<Option<usize>>,
     writing: RefCell<Option<Vec<u8>>>,
     waker: RefCell<Option<Waker>>,
     closed: Cell<bool>,
@@ -182,6 +184,9 @@ impl BlockIo for ScriptedIo {
         }
         *progress = true;
         self.0.to_peer.borrow_mut().extend(self.0.writing.borrow_mut().take());
+        let left = self.0.takes.get().map(|takes| takes.saturating_sub(1));
+        self.0.takes.set(left);
+        self.0.blocked.set(left == Some(0));
         Poll::Ready(Ok(()))
     }
 
@@ -363,7 +368,15 @@ impl Peer {
 
     /// Whether the peer takes what is written to it.
     pub fn block(&self, blocked: bool) {
+        self.wire.takes.set(None);
         self.wire.blocked.set(blocked);
+        self.wire.wake();
+    }
+
+    /// Takes so many payloads, and then nothing.
+    pub fn take_only(&self, payloads: usize) {
+        self.wire.takes.set(Some(payloads));
+        self.wire.blocked.set(payloads == 0);
         self.wire.wake();
     }
 

@@ -16,7 +16,7 @@ use crate::protocol::response::{QueueIds, Response};
 use crate::protocol::transmission::{Authorization, ServiceSignature};
 use crate::protocol::{CorrelationId, EntityId, QueueId, ServiceId, Version};
 use crate::store::op::SendMessage;
-use crate::store::{DhSecret, Enrolled, NewQueue, Op, QueueRecord, QueueStatus, ServiceRecord};
+use crate::store::{DhSecret, Enrolled, NewQueue, Notifier, Op, QueueRecord, QueueStatus, ServiceRecord};
 
 /// A service that does not know what it has.
 pub const UNKNOWN: ServiceQueues = ServiceQueues { count: -1, hash: IdsHash([0; 16]) };
@@ -108,6 +108,17 @@ impl World {
         queues.into_iter().map(|queue| as_known(&key, queue.record)).collect()
     }
 
+    /// As many notifiers of a service, or of none, of queues that are put into the store beside all connections.
+    pub async fn stored_notifiers(&self, service: Option<&Service>, count: usize) -> Vec<StoredNotifier> {
+        let key = PrivateAuthKey::Signing(SigningKey::generate_ed25519());
+        let queues: Vec<NewQueue> = (0..count).map(|_| notified_queue(&key, service)).collect();
+        let ids = queues.iter().filter_map(|queue| queue.record.notifier.as_ref()).map(|notifier| notifier.id);
+        let notifiers = ids.map(|id| StoredNotifier { id, key: key.clone() }).collect();
+        let ops = queues.into_iter().map(|queue| Op::CreateQueue(Box::new(queue))).collect();
+        self.services.store.apply(ops).await.unwrap();
+        notifiers
+    }
+
     /// A message in each of the queues, stored beside all connections.
     pub async fn store_messages(&self, queues: &[Queue]) {
         let message = |queue: &Queue| SendMessage {
@@ -150,6 +161,23 @@ fn stored_queue(key: &PrivateAuthKey, service: Option<&Service>) -> NewQueue {
         updated_at: None,
     };
     NewQueue { record, link_data: None }
+}
+
+/// A notifier as its client knows it.
+pub struct StoredNotifier {
+    pub id: QueueId,
+    pub key: PrivateAuthKey,
+}
+
+fn notified_queue(key: &PrivateAuthKey, service: Option<&Service>) -> NewQueue {
+    let mut queue = stored_queue(key, None);
+    queue.record.notifier = Some(Notifier {
+        id: random_queue_id(),
+        key: key.public_key().unwrap(),
+        dh_secret: DhSecret(random_array()),
+        service: service.map(|service| service.id),
+    });
+    queue
 }
 
 fn as_known(key: &PrivateAuthKey, record: QueueRecord) -> Queue {
