@@ -10,7 +10,7 @@ use crate::protocol::response::Response;
 use crate::store::files::notification::Notification;
 
 /// Notifications that are taken at a time: about four blocks.
-const PART: usize = 300;
+pub const PART: usize = 300;
 
 /// Takes what waits, and sends it.
 pub async fn take(cx: JobContext) {

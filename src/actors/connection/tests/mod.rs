@@ -4,9 +4,14 @@ mod authorization;
 mod backpressure;
 mod commands;
 mod looking;
+mod notifications;
 mod peer;
+mod service;
+mod services;
+pub(crate) mod store;
 mod subscriptions;
 mod unreadable;
 
 use self::peer::Peer;
 pub(crate) use self::peer::World;
+pub(crate) use self::service::Service;

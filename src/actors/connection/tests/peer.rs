@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::service::ServiceSession;
 use crate::actors::clock::Clock;
 use crate::actors::connection::core::{Core, CoreRef};
 use crate::actors::connection::encode::Encoder;
@@ -50,6 +51,7 @@ impl World {
 
     pub fn on(store: Arc<dyn Store>, change: impl FnOnce(&mut CommandSettings)) -> Self {
         let arbiter = actix_rt::Arbiter::current();
+        let notification_metrics = Arc::default();
         let shards = (0..2).map(|_| Shard::start(&arbiter, 64, Arc::default(), &Arc::default())).collect();
         let mut settings = CommandSettings {
             new_queues: true,
@@ -67,12 +69,13 @@ impl World {
             notifications: NotificationsHandle::start(
                 &arbiter,
                 64,
-                notifications::Core::new(Limits { notifier: 5, total: 1000 }, Duration::from_millis(100)),
+                // Told at once: what a window gathers is shown where windows are.
+                notifications::Core::new(Limits { notifier: 5, total: 1000 }, Duration::ZERO),
                 None,
-                (Arc::default(), Arc::default()),
+                (Arc::default(), Arc::clone(&notification_metrics)),
                 &Arc::default(),
             ),
-            notification_metrics: Arc::default(),
+            notification_metrics,
             clock: Clock::following_tokio(1_700_000_000),
             settings,
             counters: Counters::default(),
@@ -88,10 +91,16 @@ impl World {
     }
 
     pub fn connect_as(&self, version: Version) -> Peer {
+        self.connect_in_session(version, None)
+    }
+
+    /// A new connection, of a client that is a service in its session or none.
+    pub fn connect_in_session(&self, version: Version, as_service: Option<ServiceSession>) -> Peer {
         let id = ConnectionId(self.next.get() + 1);
         self.next.set(id.0);
         let params = TransmissionParams { version, session_id: SessionId([9; 32]) };
-        let session = Session { params, secret_key: SecretDhKey::generate(), service: None };
+        let service = as_service.as_ref().map(|service| Box::new(service.known_to_server()));
+        let session = Session { params, secret_key: SecretDhKey::generate(), service };
         let core = Core::new(Encoder::new(params), self.services.settings.client_blocks);
         let wire = Rc::new(Wire::default());
         let ended = Rc::new(Cell::new(false));
@@ -99,7 +108,7 @@ impl World {
         let io = ScriptedIo(Rc::clone(&wire));
         let services = Arc::clone(&self.services);
         let handle = Connection::start(id, io, session, Rc::clone(&core), services, held);
-        Peer { wire, core, handle, params, ended, received: RefCell::default() }
+        Peer { wire, core, handle, as_service, params, ended, received: RefCell::default() }
     }
 }
 
@@ -119,6 +128,8 @@ pub struct Wire {
     to_peer: RefCell<VecDeque<Vec<u8>>>,
     /// The peer takes nothing.
     blocked: Cell<bool>,
+    /// Payloads after which the peer takes nothing.
+    takes: Cell<Option<usize>>,
     writing: RefCell<Option<Vec<u8>>>,
     waker: RefCell<Option<Waker>>,
     closed: Cell<bool>,
@@ -173,6 +184,9 @@ impl BlockIo for ScriptedIo {
         }
         *progress = true;
         self.0.to_peer.borrow_mut().extend(self.0.writing.borrow_mut().take());
+        let left = self.0.takes.get().map(|takes| takes.saturating_sub(1));
+        self.0.takes.set(left);
+        self.0.blocked.set(left == Some(0));
         Poll::Ready(Ok(()))
     }
 
@@ -186,6 +200,8 @@ pub struct Peer {
     pub wire: Rc<Wire>,
     pub core: CoreRef,
     pub handle: ConnectionRef,
+    /// The service that the client is in this session.
+    pub as_service: Option<ServiceSession>,
     params: TransmissionParams,
     ended: Rc<Cell<bool>>,
     received: RefCell<VecDeque<ServerTransmission>>,
@@ -227,6 +243,11 @@ pub fn send(body: &[u8]) -> Command {
 impl Peer {
     /// Puts a block with these commands on the wire, without waiting for anything. Answers their correlation IDs.
     pub fn put(&self, asks: &[Ask<'_>]) -> Vec<CorrelationId> {
+        self.put_signed(asks, Command::uses_service_signature)
+    }
+
+    /// The same, the client's service signing those commands that it is told to.
+    pub fn put_signed(&self, asks: &[Ask<'_>], signs: impl Fn(&Command) -> bool) -> Vec<CorrelationId> {
         let mut batch = BatchWriter::new();
         let mut ids = Vec::new();
         for (entity, key, command) in asks {
@@ -234,9 +255,11 @@ impl Peer {
             let mut id = [0; 24];
             id[..8].copy_from_slice(&number.to_be_bytes());
             let id = CorrelationId(Bytes::copy_from_slice(&id));
-            let authorize = |bytes: &[u8]| match key {
-                Some(key) => (key.authorize(bytes, &id, None).unwrap(), None),
-                None => (Authorization::None, None),
+            let service = self.as_service.as_ref().filter(|_| signs(command));
+            let authorize = |bytes: &[u8]| match (key, service) {
+                (Some(key), Some(service)) => service.authorize(key, bytes, &id),
+                (Some(key), None) => (key.authorize(bytes, &id, None).unwrap(), None),
+                (None, _) => (Authorization::None, None),
             };
             batch.push(|out| encode_command(&self.params, &id, entity, command, authorize, out)).unwrap();
             ids.push(id);
@@ -261,9 +284,14 @@ impl Peer {
         let ids = self.put(asks);
         let mut answers = Vec::new();
         for id in ids {
-            answers.push(self.next_where(|t| t.correlation_id == id).await.response.unwrap());
+            answers.push(self.answer(&id).await);
         }
         answers
+    }
+
+    /// The answer to a command that was put; events are kept.
+    pub async fn answer(&self, id: &CorrelationId) -> Response {
+        self.next_where(|t| t.correlation_id == *id).await.response.unwrap()
     }
 
     pub async fn ask(&self, entity: EntityId, key: Option<&PrivateAuthKey>, command: Command) -> Response {
@@ -297,7 +325,7 @@ impl Peer {
         let authorize = |_: &[u8]| (authorization.clone(), None);
         batch.push(|out| encode_command(&self.params, &id, entity, command, authorize, out)).unwrap();
         batch.finish().into_iter().for_each(|payload| self.put_payload(payload.into()));
-        self.next_where(|t| t.correlation_id == id).await.response.unwrap()
+        self.answer(&id).await
     }
 
     /// The next event, whatever it is about.
@@ -340,7 +368,15 @@ impl Peer {
 
     /// Whether the peer takes what is written to it.
     pub fn block(&self, blocked: bool) {
+        self.wire.takes.set(None);
         self.wire.blocked.set(blocked);
+        self.wire.wake();
+    }
+
+    /// Takes so many payloads, and then nothing.
+    pub fn take_only(&self, payloads: usize) {
+        self.wire.takes.set(Some(payloads));
+        self.wire.blocked.set(payloads == 0);
         self.wire.wake();
     }
 
@@ -367,7 +403,7 @@ impl Peer {
 
     pub async fn subscribe(&self, queue: &Queue) {
         let response = self.ask(queue.recipient(), Some(&queue.key), Command::Sub).await;
-        assert_eq!(response, Response::Sok(None));
+        assert_eq!(response, Response::Sok(self.as_service.as_ref().map(ServiceSession::id)));
     }
 
     pub async fn acknowledge(&self, queue: &Queue) -> Response {

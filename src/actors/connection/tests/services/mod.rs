@@ -1,0 +1,8 @@
+//! Clients that are services.
+
+mod association;
+mod delivery;
+mod ends;
+mod pages;
+mod roles;
+mod subscription;
