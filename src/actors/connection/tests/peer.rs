@@ -373,13 +373,6 @@ impl Peer {
         self.wire.wake();
     }
 
-    /// Takes so many payloads, and then nothing.
-    pub fn take_only(&self, payloads: usize) {
-        self.wire.takes.set(Some(payloads));
-        self.wire.blocked.set(payloads == 0);
-        self.wire.wake();
-    }
-
     pub fn closed(&self) -> bool {
         self.wire.closed.get()
     }

@@ -113,7 +113,7 @@ impl World {
         let key = PrivateAuthKey::Signing(SigningKey::generate_ed25519());
         let queues: Vec<NewQueue> = (0..count).map(|_| notified_queue(&key, service)).collect();
         let ids = queues.iter().filter_map(|queue| queue.record.notifier.as_ref()).map(|notifier| notifier.id);
-        let notifiers = ids.map(|id| StoredNotifier { id, key: key.clone() }).collect();
+        let notifiers = ids.map(|id| StoredNotifier { id }).collect();
         let ops = queues.into_iter().map(|queue| Op::CreateQueue(Box::new(queue))).collect();
         self.services.store.apply(ops).await.unwrap();
         notifiers
@@ -166,7 +166,6 @@ fn stored_queue(key: &PrivateAuthKey, service: Option<&Service>) -> NewQueue {
 /// A notifier as its client knows it.
 pub struct StoredNotifier {
     pub id: QueueId,
-    pub key: PrivateAuthKey,
 }
 
 fn notified_queue(key: &PrivateAuthKey, service: Option<&Service>) -> NewQueue {

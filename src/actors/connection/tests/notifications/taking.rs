@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::peer::{settle, until};
-use super::super::service::{UNKNOWN, ids_with};
+use super::super::service::ids_with;
 use super::super::{Peer, Service, World};
 use super::{hand_in, notified, send_notified, subscribe, waiting};
 use crate::actors::connection::core::CloseReason;
@@ -54,31 +54,6 @@ async fn they_are_taken_part_by_part_and_each_comes_once() {
     until("they are delivered", || waiting(&world) == (0, 0)).await;
     session.is_told_nothing().await;
     assert_eq!(world.services.notification_metrics.delivered.load(Relaxed), PART as u64 + 80);
-}
-
-#[actix::test]
-async fn a_client_that_does_not_read_takes_one_part_and_leaves_the_rest() {
-    let world = World::new();
-    let (service, _) = many(&world).await;
-    let session = world.connect_service(&service);
-    session.take_only(0);
-    session.put_service_subscription(UNKNOWN);
-    until("the answer waits", || session.core.borrow().is_waiting()).await;
-    session.quiesce_unread().await;
-    assert_eq!(waiting(&world), (PART as u64 + 80, 0), "while the answer is not read nothing is taken");
-    for _ in 0..3 {
-        session.take_only(1);
-        until("it is read", || session.payloads_waiting() == 1).await;
-        session.quiesce_unread().await;
-        // A part is four payloads: after three of them the first one is not written yet.
-        assert_eq!(waiting(&world), (PART as u64 + 80, PART as u64));
-        assert!(session.core.borrow().outbound.len() <= 4, "{}", session.core.borrow().outbound.len());
-        session.receive();
-    }
-    session.block(false);
-    let came = session.gather(PART + 81).await;
-    assert_eq!(came.iter().filter(|t| matches!(t.response, Ok(Response::Nmsg { .. }))).count(), PART + 80);
-    until("they are delivered", || waiting(&world) == (0, 0)).await;
 }
 
 #[actix::test]

@@ -169,7 +169,7 @@ async fn the_one_before_can_take_it_back() {
 }
 
 #[actix::test]
-async fn it_is_void_once_the_connection_has_subscribed_to_all_again() {
+async fn it_is_told_before_the_answer_that_subscribes_to_all_again() {
     let world = World::with(|settings| settings.end_interval = Duration::from_secs(3600), 128);
     let service = world.service(Messaging).await;
     let all = queues_with(&world.stored_queues(Some(&service), 2).await);
@@ -177,6 +177,7 @@ async fn it_is_void_once_the_connection_has_subscribed_to_all_again() {
     until("the notice waits", || first.core.borrow().has_notices()).await;
     first.serve(all).await;
     assert!(!first.core.borrow().has_notices());
+    assert_eq!(first.event().await.1, Response::Ends(all));
     assert_eq!(first.event().await.1, Response::Alls);
     until("the other one is told", || second.core.borrow().has_notices()).await;
 }
